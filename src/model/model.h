@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The map of the room `model`: the components of Llama-class models, their flavours, and counts made from them.
+ *
+ *   llama3.c            flavours of llama3: builds the `model_spec` subtree
+ *   decoder.c           Decoder, TransformerBlock: order of parts and residuals
+ *   attention.c         GQAttention, FusedQKVLinear, ComplexRoPE, SegmentAttention
+ *   layers.c            Linear, Embedding, RMSNorm, FeedForward
+ *   graphs.c            the graphs of a run (train, eval, prefill, decode) from a tree
+ *   registry_llama3.c   the registry functions
+ *
+ * Contracts of the parts (what an override must keep): attention, feed_forward and norms take x [B, S, D] and give y [B, S, D];
+ * FusedQKVLinear gives q [B, S, H h], k, v [B, S, K h]; ComplexRoPE takes and gives [B, S, H, h]; SegmentAttention takes q
+ * [B, S, H, h], k, v [..., K, h] and gives o like q; Decoder takes nothing and gives the normed hidden states [B, S, D] and the
+ * lm_head's weight [V, D]. No component knows how many ranks there are; reshapes leave dim 0 as -1.
+ */
+#ifndef CTI_MODEL_MODEL_H
+#define CTI_MODEL_MODEL_H
+
+#include "ctitan/component.h"
+#include "ctitan/ops.h"
+
+/* M(name, KIND, default, help): a model field, hidden from the command line with its whole subtree. */
+#define CTI_M(X, name, KIND, def, help) X(name, KIND, def, "", "", "", "", CT_SET_PLAN, NULL, help)
+
+#define CTI_MODEL_SPEC_FIELDS(X)                                                                                     \
+    CTI_M(X, name, STR, "llama3", "model family")                                                                    \
+    CTI_M(X, flavor, STR, "debugmodel", "size within the family")
+#define CTI_DECODER_FIELDS(X)                                                                                        \
+    CTI_M(X, dim, I64, "256", "width")                                                                               \
+    CTI_M(X, n_layers, I64, "6", "transformer blocks")                                                               \
+    CTI_M(X, vocab_size, I64, "2048", "rows of the embedding and of the head")                                       \
+    CTI_M(X, max_seq_len, I64, "131072", "longest sequence the rotary tables are meant for")                         \
+    CTI_M(X, tied_embeddings, BOOL, "false", "the head is the embedding")
+#define CTI_LINEAR_FIELDS(X)                                                                                         \
+    CTI_M(X, in_features, I64, "1", "columns of the weight")                                                         \
+    CTI_M(X, out_features, I64, "1", "rows of the weight")                                                           \
+    CTI_M(X, init_std, F64, "0.02", "standard deviation of the weight at the start")                                 \
+    CTI_M(X, init_cutoff, F64, "2", "absolute cut-off of the initial weight")
+#define CTI_EMBEDDING_FIELDS(X)                                                                                      \
+    CTI_M(X, num_embeddings, I64, "1", "rows")                                                                       \
+    CTI_M(X, embedding_dim, I64, "1", "columns")                                                                     \
+    CTI_M(X, init_std, F64, "1", "standard deviation of the weight at the start")
+#define CTI_RMSNORM_FIELDS(X)                                                                                        \
+    CTI_M(X, normalized_shape, I64, "1", "width")                                                                    \
+    CTI_M(X, eps, F64, "1e-05", "added to the mean square")
+#define CTI_FEED_FORWARD_FIELDS(X)                                                                                   \
+    CTI_M(X, dim, I64, "1", "width")                                                                                 \
+    CTI_M(X, hidden_dim, I64, "1", "inner width")
+#define CTI_ATTENTION_FIELDS(X)                                                                                      \
+    CTI_M(X, dim, I64, "1", "width")                                                                                 \
+    CTI_M(X, n_heads, I64, "1", "query heads")                                                                       \
+    CTI_M(X, n_kv_heads, I64, "1", "key and value heads")                                                            \
+    CTI_M(X, head_dim, I64, "1", "width of a head")
+#define CTI_QKV_FIELDS(X)                                                                                            \
+    CTI_M(X, dim, I64, "1", "width")                                                                                 \
+    CTI_M(X, n_heads, I64, "1", "query heads")                                                                       \
+    CTI_M(X, n_kv_heads, I64, "1", "key and value heads")                                                            \
+    CTI_M(X, head_dim, I64, "1", "width of a head")                                                                  \
+    CTI_M(X, init_std, F64, "0.02", "standard deviation of the weights at the start")
+#define CTI_ROPE_FIELDS(X)                                                                                           \
+    CTI_M(X, head_dim, I64, "1", "width of a head")                                                                  \
+    CTI_M(X, theta, F64, "500000", "base of the frequencies")                                                        \
+    CTI_M(X, scaling, STR, "llama", "none or llama")                                                                 \
+    CTI_M(X, scaling_factor, F64, "8", "long wavelengths are stretched by this")                                     \
+    CTI_M(X, low_freq_factor, F64, "1", "wavelengths above original length / this are long")                         \
+    CTI_M(X, high_freq_factor, F64, "4", "wavelengths below original length / this are short")                       \
+    CTI_M(X, original_max_position_embeddings, I64, "8192", "original length")
+
+typedef struct cti_model_spec_config {
+    CTI_MODEL_SPEC_FIELDS(CT_FIELD_MEMBER)
+} cti_model_spec_config;
+typedef struct cti_decoder_config {
+    CTI_DECODER_FIELDS(CT_FIELD_MEMBER)
+} cti_decoder_config;
+typedef struct cti_linear_config {
+    CTI_LINEAR_FIELDS(CT_FIELD_MEMBER)
+} cti_linear_config;
+typedef struct cti_embedding_config {
+    CTI_EMBEDDING_FIELDS(CT_FIELD_MEMBER)
+} cti_embedding_config;
+typedef struct cti_rmsnorm_config {
+    CTI_RMSNORM_FIELDS(CT_FIELD_MEMBER)
+} cti_rmsnorm_config;
+typedef struct cti_feed_forward_config {
+    CTI_FEED_FORWARD_FIELDS(CT_FIELD_MEMBER)
+} cti_feed_forward_config;
+typedef struct cti_attention_config {
+    CTI_ATTENTION_FIELDS(CT_FIELD_MEMBER)
+} cti_attention_config;
+typedef struct cti_qkv_config {
+    CTI_QKV_FIELDS(CT_FIELD_MEMBER)
+} cti_qkv_config;
+typedef struct cti_rope_config {
+    CTI_ROPE_FIELDS(CT_FIELD_MEMBER)
+} cti_rope_config;
+
+extern const ct_class cti_model_spec_class, cti_decoder_class, cti_block_class, cti_linear_class, cti_embedding_class,
+    cti_rmsnorm_class, cti_feed_forward_class, cti_attention_class, cti_qkv_class, cti_rope_class,
+    cti_segment_attention_class;
+
+/* The `model_spec` subtree of a flavour: "debugmodel", "1B", "3B", "8B", "70B", "405B". ERR_NOT_FOUND names the flavours. */
+CT_MUST_CHECK ct_status cti_llama3_spec(ct_tree *tree, const char *flavor, ct_component **out_spec, ct_err *err);
+
+/* Registers llama3's classes and registry functions (registry_llama3.c). */
+CT_MUST_CHECK ct_status cti_register_llama3(ct_registry *registry, ct_err *err);
+
+/* Rotary frequencies theta^(-2j/h), j < h/2, in f32 arithmetic, scaled as the fields say (llama: Llama 3.1's rule). */
+void cti_rope_frequencies(const cti_rope_config *config, float *out_freqs);
+/* table [L, h/2, 2] of (cos, sin) of f32(position * frequency). */
+ct_status cti_rope_table(const ct_component *self, float *data, int64_t n, ct_err *err);
+
+/* Counts, made by building the model's graph without any memory behind it. */
+typedef struct cti_model_counts {
+    int64_t n_params;
+    double flops_per_token; /* 6 N_mm + 6 layers heads (2 h) S; no causal discount (upstream's count) */
+    int64_t n_tensors;
+} cti_model_counts;
+CT_MUST_CHECK ct_status cti_model_count(const ct_alloc *alloc, const ct_component *model_spec, int64_t seq_len,
+                                        cti_model_counts *out_counts, ct_err *err);
+
+/* The forward graph of one micro-batch. inputs are declared, the model and the loss are built; *build holds the parameters and
+ * constants (memory of the graph's arena).  TRAIN: *out is the loss (output 0 of linear_cross_entropy); EVAL: the loss without
+ * gradients; PREFILL, DECODE: logits [1, V] of the row that the input `logit_row` i32 [1] names. */
+typedef struct cti_graph_options {
+    ct_build_mode mode;
+    ct_dtype param_dtype;
+    int64_t batch, seq_len; /* global rows and tokens of a micro-batch */
+    int64_t cache_len;
+    int64_t loss_chunks;
+} cti_graph_options;
+CT_MUST_CHECK ct_status cti_graph_build(const ct_alloc *alloc, const ct_component *model_spec,
+                                        const cti_graph_options *options, ct_graph **out_graph, ct_build *build,
+                                        ct_value_id *out, ct_err *err);
+
+#endif
