@@ -27,7 +27,7 @@ void cti_str_add(cti_str *s, const char *text);
 void cti_str_add_n(cti_str *s, const void *bytes, size_t n);
 void cti_str_add_char(cti_str *s, char c);
 void cti_str_printf(cti_str *s, const char *fmt, ...) CT_PRINTF(2, 3);
-void cti_str_vprintf(cti_str *s, const char *fmt, va_list args);
+void cti_str_vprintf(cti_str *s, const char *fmt, va_list args) CT_PRINTF(2, 0);
 const char *cti_str_text(const cti_str *s); /* "" where nothing was added */
 CT_MUST_CHECK ct_status cti_str_check(const cti_str *s, ct_err *err); /* ERR_MEMORY where failed */
 

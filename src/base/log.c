@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Log lines. */
+#include "ctitan/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+struct ct_log {
+    const ct_alloc *alloc; /* borrows until ct_log_destroy */
+    FILE *stream;          /* borrows until ct_log_destroy; written under lock */
+    ct_log_level level;
+    pthread_mutex_t lock; /* guards stream, hook, hook_ctx */
+    void (*hook)(void *ctx, ct_log_level level, const char *text);
+    void *hook_ctx;
+};
+
+enum { LOG_STACK_BYTES = 2048, LOG_HEAD_BYTES = 96 };
+
+ct_status ct_log_create(const ct_alloc *alloc, FILE *stream, ct_log_level level, ct_log **out_log, ct_err *err)
+{
+    ct_log *log = CT_NEW(alloc, ct_log, err);
+    if (log == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    log->alloc = alloc;
+    log->stream = stream;
+    log->level = level;
+    if (pthread_mutex_init(&log->lock, NULL) != 0) {
+        ct_alloc_free(alloc, log);
+        return CT_FAIL(err, CT_ERR_MEMORY, "the log's lock cannot be made");
+    }
+    *out_log = log;
+    return CT_OK;
+}
+
+void ct_log_destroy(ct_log **log)
+{
+    if (log == NULL || *log == NULL) {
+        return;
+    }
+    (void)pthread_mutex_destroy(&(*log)->lock);
+    ct_alloc_free((*log)->alloc, *log);
+    *log = NULL;
+}
+
+static const char *level_name(ct_log_level level)
+{
+    switch (level) {
+    case CT_LOG_DEBUG:
+        return "DEBUG";
+    case CT_LOG_INFO:
+        return "INFO";
+    case CT_LOG_WARNING:
+        return "WARNING";
+    case CT_LOG_ERROR:
+        return "ERROR";
+    case CT_LOG_LEVEL_COUNT:
+        break;
+    }
+    return "UNKNOWN";
+}
+
+/* One write where the stream has a descriptor. Failures are dropped: there is nowhere to report them. */
+static void write_out(FILE *stream, const char *bytes, size_t size)
+{
+    (void)fflush(stream);
+    const int fd = fileno(stream);
+    if (fd < 0) { /* a stream in memory */
+        (void)fwrite(bytes, 1, size, stream);
+        (void)fflush(stream);
+        return;
+    }
+    while (size > 0) {
+        const ssize_t n = write(fd, bytes, size);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return;
+        }
+        bytes += n;
+        size -= (size_t)n;
+    }
+}
+
+void ct_log_line(ct_log *log, ct_log_level level, const char *fmt, ...)
+{
+    if (log == NULL || level < log->level) {
+        return;
+    }
+    char stack[LOG_STACK_BYTES];
+    char *line = stack;
+    size_t cap = sizeof stack;
+    char when[32];
+    cti_format_wall(cti_wall_ms(), when);
+    const int n_head = snprintf(stack, LOG_HEAD_BYTES, "[titan] %s - root - %s - ", when, level_name(level));
+    const size_t head = n_head < 0 ? 0 : (size_t)n_head;
+
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    const int n_text = vsnprintf(stack + head, cap - head, fmt, args);
+    size_t text = n_text < 0 ? 0 : (size_t)n_text;
+    if (head + text + 2 > cap) {
+        char *big = ct_alloc_resize(log->alloc, NULL, head + text + 2, 1, NULL);
+        if (big != NULL) {
+            memcpy(big, stack, head);
+            line = big;
+            cap = head + text + 2;
+            (void)vsnprintf(line + head, cap - head, fmt, again);
+        } else { /* better the beginning than nothing, for this may be the report of it */
+            text = cap - head - 2;
+        }
+    }
+    va_end(again);
+    va_end(args);
+
+    line[head + text] = '\n';
+    (void)pthread_mutex_lock(&log->lock);
+    write_out(log->stream, line, head + text + 1);
+    void (*hook)(void *, ct_log_level, const char *) = log->hook;
+    void *hook_ctx = log->hook_ctx;
+    (void)pthread_mutex_unlock(&log->lock);
+    if (hook != NULL) { /* outside the lock: a hook may log */
+        line[head + text] = '\0';
+        hook(hook_ctx, level, line + head);
+    }
+    if (line != stack) {
+        ct_alloc_free(log->alloc, line);
+    }
+}
+
+void ct_log_set_hook(ct_log *log, void (*hook)(void *ctx, ct_log_level level, const char *text), void *ctx)
+{
+    if (log == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&log->lock);
+    log->hook = hook;
+    log->hook_ctx = ctx;
+    (void)pthread_mutex_unlock(&log->lock);
+}
