@@ -4,13 +4,19 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "mesh/mesh.h"
 #include "model/model.h"
 
 static ct_status input(ct_graph *g, const char *name, ct_dtype dtype, int32_t ndim, int64_t d0, int64_t d1,
                        ct_value_id *out, ct_err *err)
 {
     const ct_value_spec spec = {name, dtype, ndim, {d0, d1}, CT_VALUE_INPUT};
-    return ct_graph_add_value(g, &spec, out, err);
+    CT_TRY(ct_graph_add_value(g, &spec, out, err));
+    if (ndim > 1) { /* rows of the batch lie on the data axes; scalars are each rank's own */
+        ct_graph_value(g, *out)->placement[CT_AXIS_DP_REPLICATE] = ct_shard(0);
+        ct_graph_value(g, *out)->placement[CT_AXIS_DP_SHARD] = ct_shard(0);
+    }
+    return CT_OK;
 }
 
 static ct_status add_inputs(ct_build *b, const cti_graph_options *o, ct_err *err)

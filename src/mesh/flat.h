@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flat groups: the parameters of one block laid end to end and cut into equal shards, one per rank of the sharding axis. A group
+ * needs one gather before use and one reduction after, without copies. Members start at multiples of CT_FLAT_ALIGN elements; the
+ * total is padded so that every shard is a multiple of it too. A shard's cut may fall anywhere inside a parameter.
+ *
+ *     ct_flat_layout *layout;
+ *     CT_TRY(ct_flat_layout_create(alloc, params, n, degree, &layout, err));
+ *     ct_flat_local_range(&layout->groups[g], m, degree, coord, &begin, &end);   // of member m, in its own elements
+ *     ct_flat_layout_destroy(&layout);
+ */
+#ifndef CTI_MESH_FLAT_H
+#define CTI_MESH_FLAT_H
+
+#include "ctitan/graph.h"
+
+#define CT_FLAT_ALIGN 32 /* elements: 64 bytes of bf16 */
+
+typedef struct ct_flat_param {
+    const char *name; /* borrowed while the layout is made */
+    int32_t ndim;
+    int64_t dims[CT_MAX_NDIM];
+} ct_flat_param;
+
+typedef struct ct_flat_member {
+    const char *name; /* the layout's */
+    int32_t ndim;
+    int64_t dims[CT_MAX_NDIM];
+    int64_t numel;
+    int64_t offset;      /* elements from the group's start */
+    int32_t param_index; /* in the order given to ct_flat_layout_create */
+} ct_flat_member;
+
+typedef struct ct_flat_group {
+    const char *name; /* "tok_embeddings", "layers.3", "head" */
+    ct_flat_member *members;
+    int32_t n_members;
+    int64_t total; /* elements with padding; a multiple of degree * CT_FLAT_ALIGN */
+} ct_flat_group;
+
+typedef struct ct_flat_layout {
+    const ct_alloc *alloc;
+    ct_arena *arena;
+    ct_flat_group *groups;
+    int32_t n_groups;
+    int64_t degree;
+} ct_flat_layout;
+
+/* Groups by block: "layers.<i>." together, "tok_embeddings." alone, all the rest in "head". Order of first appearance. */
+CT_MUST_CHECK ct_status ct_flat_layout_create(const ct_alloc *alloc, const ct_flat_param *params, int32_t n_params,
+                                              int64_t degree, ct_flat_layout **out_layout, ct_err *err);
+void ct_flat_layout_destroy(ct_flat_layout **layout);
+/* The part of a member that rank `coord` holds, in the member's own elements: [begin, end), begin == end where none. */
+void ct_flat_local_range(const ct_flat_group *group, int32_t member, int64_t degree, int64_t coord, int64_t *out_begin,
+                         int64_t *out_end);
+/* Group index of a parameter by name and its member index; -1 where there is none. */
+int32_t ct_flat_find(const ct_flat_layout *layout, const char *param, int32_t *out_member);
+
+#endif

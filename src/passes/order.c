@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The node order: small edits that passes share. */
+#include <string.h>
+
+#include "passes/passes.h"
+
+static ct_node_id *order_copy(ct_graph *g, int32_t extra, ct_err *err)
+{
+    const int32_t n = ct_graph_order_len(g);
+    ct_node_id *ids = ct_alloc_zeroed(ct_graph_allocator(g), (size_t)(n + extra + 1), sizeof *ids, err);
+    if (ids != NULL && n > 0) {
+        memcpy(ids, ct_graph_order(g), (size_t)n * sizeof *ids);
+    }
+    return ids;
+}
+
+ct_status cti_order_insert(ct_graph *g, int32_t at, const ct_node_id *ids, int32_t n, ct_err *err)
+{
+    const int32_t len = ct_graph_order_len(g);
+    ct_node_id *order = order_copy(g, n, err);
+    if (order == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    memmove(order + at + n, order + at, (size_t)(len - at) * sizeof *order);
+    memcpy(order + at, ids, (size_t)n * sizeof *order);
+    const ct_status st = ct_graph_set_order(g, order, len + n, err);
+    ct_alloc_free(ct_graph_allocator(g), order);
+    return st;
+}
+
+ct_status cti_order_move_tail(ct_graph *g, int32_t from, int32_t at, ct_err *err)
+{
+    const int32_t len = ct_graph_order_len(g), n = len - from;
+    ct_node_id *order = order_copy(g, 0, err);
+    if (order == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    memmove(order + at + n, order + at, (size_t)(from - at) * sizeof *order);
+    memcpy(order + at, ct_graph_order(g) + from, (size_t)n * sizeof *order);
+    const ct_status st = ct_graph_set_order(g, order, len, err);
+    ct_alloc_free(ct_graph_allocator(g), order);
+    return st;
+}
+
+int32_t cti_first_use(const ct_graph *g, ct_value_id value)
+{
+    const int32_t n = ct_graph_order_len(g);
+    for (int32_t i = 0; i < n; i++) {
+        const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
+        for (int32_t k = 0; k < node->n_in; k++) {
+            if (node->in[k] == value) {
+                return i;
+            }
+        }
+    }
+    return n;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The map of the room `passes`: graph to graph, in this order for a training step:
+ *
+ *   pass_shard.c      placements of the batch on the data axes -> local shapes
+ *   pass_flat.c       parameters -> Flat groups, stored as shards and gathered before use (FSDP)
+ *   pass_precision.c  the compute dtype: one cast behind every parameter group, dtypes inferred anew
+ *   (autodiff, optim)
+ *   pass_recompute.c  activation checkpointing and FSDP's resharding: what backward computes again instead of keeping
+ *   pass_fuse.c       patterns -> fused ops of the op list
+ *   pass_schedule.c   order of programs and nodes, dead nodes dropped
+ *   plan.c            every buffer gets an offset
+ *
+ * A pass leaves a graph that ct_graph_verify accepts, or fails and the graph is to be destroyed.
+ */
+#ifndef CTI_PASSES_PASSES_H
+#define CTI_PASSES_PASSES_H
+
+#include "ctitan/component.h"
+#include "ctitan/ops.h"
+#include "mesh/flat.h"
+#include "mesh/mesh.h"
+
+/* Placements of INPUT values are set by whoever declares them; every other value follows by its op's shard class. Then dims become
+ * local. ERR_SHAPE where a dim does not divide, ERR_UNSUPPORTED naming the node where an op cannot be sharded so. */
+CT_MUST_CHECK ct_status ct_pass_shard(ct_graph *graph, const ct_mesh *mesh, ct_err *err);
+
+/* Replaces every parameter by a view of its Flat group: PARAM "flat.<group>" [total / degree], all_gather over dp_shard where the
+ * degree is above 1 (gradients reduced in reduce_dtype), flat_split. out_flats: the PARAM values, one per group; they belong to the
+ * graph's arena. The gather's nodes have the scope "flat.<group>" and stand before the group's first use. */
+CT_MUST_CHECK ct_status ct_pass_flat(ct_graph *graph, const ct_param *params, int32_t n_params,
+                                     const ct_flat_layout *layout, ct_dtype reduce_dtype, ct_value_id **out_flats,
+                                     ct_err *err);
+
+/* Computation in `compute`: a cast behind every PARAM whose dtype differs, then all dtypes follow. */
+CT_MUST_CHECK ct_status ct_pass_precision(ct_graph *graph, ct_dtype compute, ct_err *err);
+
+typedef enum ct_recompute_mode { CT_RECOMPUTE_NONE, CT_RECOMPUTE_SELECTIVE, CT_RECOMPUTE_FULL } ct_recompute_mode;
+typedef struct ct_recompute_options {
+    ct_recompute_mode mode;
+    bool reshard_blocks; /* gathered parameters of blocks are gathered again for backward */
+    bool reshard_head;   /* those of the group "head" too */
+} ct_recompute_options;
+/* Blocks are scopes "layers.<i>". NONE keeps all; FULL keeps a block's inputs only; SELECTIVE keeps the outputs of EXPENSIVE ops, of
+ * matmuls the 1st, 3rd, ... of each block. What is not kept is cloned into the backward program before its first need. */
+CT_MUST_CHECK ct_status ct_pass_recompute(ct_graph *graph, const ct_recompute_options *options, ct_err *err);
+
+/* add(x, matmul(a, b)) -> matmul(a, b, x), where the product has no other reader. */
+CT_MUST_CHECK ct_status ct_pass_fuse(ct_graph *graph, ct_err *err);
+
+/* Drops nodes whose outputs nobody needs (roots: updates, collectives' readers, keep[]), orders programs. Every node on stream 0:
+ * collectives run in line with compute; the plan relies on that. */
+CT_MUST_CHECK ct_status ct_pass_schedule(ct_graph *graph, const ct_value_id *keep, int32_t n_keep, ct_err *err);
+
+/* Inserts `ids` into the order before position `at`; for passes. */
+CT_MUST_CHECK ct_status cti_order_insert(ct_graph *graph, int32_t at, const ct_node_id *ids, int32_t n, ct_err *err);
+/* Takes the nodes at the end of the order, from position `from`, and moves them to position `at`. */
+CT_MUST_CHECK ct_status cti_order_move_tail(ct_graph *graph, int32_t from, int32_t at, ct_err *err);
+/* First position of the order that reads the value, or the order's length. */
+int32_t cti_first_use(const ct_graph *graph, ct_value_id value);
+
+#endif
