@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Accumulation, clipping and AdamW as nodes. */
+#include "optim/optim.h"
+
+#include <inttypes.h>
+#include <regex.h>
+#include <string.h>
+
+#include "base/num.h"
+
+typedef struct emit {
+    ct_graph *g;
+    const ct_flat_layout *layout;
+    const ct_mesh *mesh;
+    const ct_optim_spec *spec;
+    const ct_value_id *flats, *grads;
+    int32_t *group_of; /* per parameter in the layout's order of members: index of its optimizer group */
+    ct_value_id *acc;  /* per Flat group: accumulated gradient */
+} emit;
+
+/* group_of[param_index] for every member, by the first pattern found in its name. */
+static ct_status match_patterns(emit *e, ct_err *err)
+{
+    const ct_flat_layout *l = e->layout;
+    for (int32_t p = 0; p < e->spec->n_groups; p++) {
+        regex_t re;
+        if (regcomp(&re, e->spec->groups[p].pattern, REG_EXTENDED | REG_NOSUB) != 0) {
+            return CT_FAIL(err, CT_ERR_USAGE, "optimizer.param-groups.%d.pattern: '%s' is no regular expression", p,
+                           e->spec->groups[p].pattern);
+        }
+        int32_t n_matched = 0;
+        for (int32_t i = 0; i < l->n_groups; i++) {
+            for (int32_t m = 0; m < l->groups[i].n_members; m++) {
+                const ct_flat_member *member = &l->groups[i].members[m];
+                if (e->group_of[member->param_index] < 0 && regexec(&re, member->name, 0, NULL, 0) == 0) {
+                    e->group_of[member->param_index] = p;
+                    n_matched++;
+                }
+            }
+        }
+        regfree(&re);
+        if (n_matched == 0) {
+            return CT_FAIL(err, CT_ERR_USAGE, "optimizer.param-groups.%d.pattern: '%s' matches no parameter", p,
+                           e->spec->groups[p].pattern);
+        }
+    }
+    for (int32_t i = 0; i < l->n_groups; i++) {
+        for (int32_t m = 0; m < l->groups[i].n_members; m++) {
+            if (e->group_of[l->groups[i].members[m].param_index] < 0) {
+                return CT_FAIL(err, CT_ERR_USAGE, "no optimizer.param-groups pattern matches the parameter '%s'",
+                               l->groups[i].members[m].name);
+            }
+        }
+    }
+    return CT_OK;
+}
+
+static ct_status named(emit *e, ct_value_kind kind, const char *prefix, const char *name, ct_dtype dtype, int64_t n,
+                       ct_value_id *out, ct_err *err)
+{
+    const char *full = ct_arena_printf(ct_graph_arena(e->g), err, "%s%s%s", prefix, name[0] != '\0' ? "." : "", name);
+    if (full == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    const ct_value_spec spec = {full, dtype, 1, {n}, kind};
+    return ct_graph_add_value(e->g, &spec, out, err);
+}
+
+static ct_status accumulate(emit *e, ct_value_id acc, ct_value_id x, ct_value_id first, ct_value_id *out, ct_err *err)
+{
+    const ct_value_id in[3] = {acc, x, first};
+    return ct_op_emit(e->g, CT_OP_accumulate, NULL, in, 3, out, err);
+}
+
+/* Sums over the data axes, inner axis first: the lower level of the tree that the whole sum is. */
+static ct_status reduce_data(emit *e, ct_value_id x, ct_value_id *out, ct_err *err)
+{
+    static const ct_axis axes[] = {CT_AXIS_DP_SHARD, CT_AXIS_DP_REPLICATE};
+    for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
+        if (e->mesh->degree[axes[i]] > 1) {
+            const ct_attrs_collective attrs = {axes[i], e->mesh->degree[axes[i]]};
+            CT_TRY(ct_op_emit(e->g, CT_OP_all_reduce, &attrs, &x, 1, &x, err));
+        }
+    }
+    *out = x;
+    return CT_OK;
+}
+
+/* (begin, end, group) triples of one Flat group's local shard; neighbours of one optimizer group are joined. */
+static ct_status segments_of(emit *e, const ct_flat_group *group, ct_i64_list *out, ct_err *err)
+{
+    int64_t *rows = ct_arena_alloc(ct_graph_arena(e->g), (size_t)group->n_members * 3 * sizeof *rows, err);
+    if (rows == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    const int64_t coord = e->mesh->coord[CT_AXIS_DP_SHARD];
+    int64_t shard_begin, shard_end;
+    ct_flat_range(group->total, e->layout->degree, coord, &shard_begin, &shard_end);
+    int64_t n = 0;
+    for (int32_t m = 0; m < group->n_members; m++) {
+        int64_t begin, end;
+        ct_flat_local_range(group, m, e->layout->degree, coord, &begin, &end);
+        if (begin == end) {
+            continue;
+        }
+        begin += group->members[m].offset - shard_begin;
+        end += group->members[m].offset - shard_begin;
+        const int64_t g = e->group_of[group->members[m].param_index];
+        if (n > 0 && rows[n - 1] == g && rows[n - 2] == begin) {
+            rows[n - 2] = end;
+            continue;
+        }
+        rows[n++] = begin;
+        rows[n++] = end;
+        rows[n++] = g;
+    }
+    *out = (ct_i64_list){n, rows};
+    return CT_OK;
+}
+
+static ct_status emit_adamw(emit *e, int32_t i, const ct_optim_values *v, ct_value_id coef, ct_err *err)
+{
+    const ct_flat_group *group = &e->layout->groups[i];
+    const int32_t n = e->spec->n_groups;
+    double *hyper = ct_arena_alloc(ct_graph_arena(e->g), (size_t)n * 4 * sizeof *hyper, err);
+    ct_attrs_adamw attrs = {0};
+    if (hyper == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    for (int32_t k = 0; k < n; k++) {
+        hyper[k] = e->spec->groups[k].beta1;
+        hyper[n + k] = e->spec->groups[k].beta2;
+        hyper[2 * n + k] = e->spec->groups[k].eps;
+        hyper[3 * n + k] = e->spec->groups[k].weight_decay;
+    }
+    attrs.beta1 = (ct_f64_list){n, hyper};
+    attrs.beta2 = (ct_f64_list){n, hyper + n};
+    attrs.eps = (ct_f64_list){n, hyper + 2 * n};
+    attrs.weight_decay = (ct_f64_list){n, hyper + 3 * n};
+    CT_TRY(segments_of(e, group, &attrs.segments, err));
+    const ct_value *flat = ct_graph_value_c(e->g, e->flats[i]);
+    const ct_dtype dtype = flat->dtype;
+    const int64_t n_local = flat->dims[0];
+    ct_value_id m1, m2, out[3];
+    CT_TRY(named(e, CT_VALUE_STATE, "exp_avg", group->name, dtype, n_local, &m1, err));
+    CT_TRY(named(e, CT_VALUE_STATE, "exp_avg_sq", group->name, dtype, n_local, &m2, err));
+    const ct_value_id in[8] = {e->flats[i], e->acc[i], m1, m2, v->lr, v->step, coef, v->go};
+    return ct_op_emit(e->g, CT_OP_adamw, &attrs, in, 8, out, err);
+}
+
+static ct_status emit_all(emit *e, ct_value_id loss, ct_optim_values *v, ct_err *err)
+{
+    ct_graph *g = e->g;
+    const int32_t n = e->layout->n_groups;
+    ct_value_id loss_acc, sq, clip[3];
+    CT_TRY(named(e, CT_VALUE_INPUT, "first", "", CT_DTYPE_I32, 1, &v->first, err));
+    CT_TRY(named(e, CT_VALUE_INPUT, "step", "", CT_DTYPE_I64, 1, &v->step, err));
+    CT_TRY(named(e, CT_VALUE_INPUT, "lr", "", CT_DTYPE_F64, e->spec->n_groups, &v->lr, err));
+    CT_TRY(named(e, CT_VALUE_STATE, "loss", "", CT_DTYPE_F64, 1, &loss_acc, err));
+    CT_TRY(ct_graph_set_scope(g, "optimizer", err));
+    ct_graph_set_program(g, CT_PROGRAM_BACKWARD);
+    CT_TRY(accumulate(e, loss_acc, loss, v->first, &loss_acc, err));
+    for (int32_t i = 0; i < n; i++) {
+        if (e->grads[i] == CT_NO_VALUE) {
+            return CT_FAIL(err, CT_ERR_STATE, "the loss does not depend on the parameters '%s'", e->layout->groups[i].name);
+        }
+        const ct_value *flat = ct_graph_value_c(g, e->flats[i]);
+        CT_TRY(named(e, CT_VALUE_GRAD, "grad", e->layout->groups[i].name, flat->dtype, flat->dims[0], &e->acc[i], err));
+        CT_TRY(accumulate(e, e->acc[i], e->grads[i], v->first, &e->acc[i], err));
+    }
+    ct_graph_set_program(g, CT_PROGRAM_OPTIMIZER);
+    ct_value_id *squares = ct_arena_alloc(ct_graph_arena(g), (size_t)n * sizeof *squares, err);
+    if (squares == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        CT_TRY(ct_op_emit(g, CT_OP_sumsq, NULL, &e->acc[i], 1, &squares[i], err));
+    }
+    CT_TRY(ct_op_emit(g, CT_OP_add_n, NULL, squares, n, &sq, err));
+    CT_TRY(reduce_data(e, sq, &sq, err));
+    CT_TRY(reduce_data(e, loss_acc, &v->loss, err));
+    const ct_attrs_clip attrs = {.max_norm = e->spec->max_norm};
+    const ct_value_id in[2] = {sq, v->loss};
+    CT_TRY(ct_op_emit(g, CT_OP_clip_coef, &attrs, in, 2, clip, err));
+    v->norm = clip[1];
+    v->go = clip[2];
+    for (int32_t i = 0; i < n; i++) {
+        CT_TRY(emit_adamw(e, i, v, clip[0], err));
+    }
+    return ct_graph_set_scope(g, "", err);
+}
+
+ct_status ct_optim_emit(ct_graph *g, const ct_flat_layout *layout, const ct_value_id *flats, const ct_value_id *grads,
+                        ct_value_id loss, const ct_mesh *mesh, const ct_optim_spec *spec, ct_optim_values *out_values,
+                        ct_err *err)
+{
+    int32_t n_params = 0;
+    for (int32_t i = 0; i < layout->n_groups; i++) {
+        n_params += layout->groups[i].n_members;
+    }
+    emit e = {.g = g, .layout = layout, .mesh = mesh, .spec = spec, .flats = flats, .grads = grads};
+    e.group_of = ct_arena_alloc(ct_graph_arena(g), (size_t)n_params * sizeof *e.group_of, err);
+    e.acc = ct_arena_alloc(ct_graph_arena(g), (size_t)layout->n_groups * sizeof *e.acc, err);
+    if (e.group_of == NULL || e.acc == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    memset(e.group_of, 0xff, (size_t)n_params * sizeof *e.group_of);
+    CT_TRY(match_patterns(&e, err));
+    return emit_all(&e, loss, out_values, err);
+}

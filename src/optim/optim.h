@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The map of the room `optim`: gradient accumulation, clipping, AdamW over Flat groups as nodes of the step's graph, and learning-rate
+ * schedules.
+ *
+ *     ct_optim_values v;
+ *     CT_TRY(ct_optim_emit(g, layout, flats, grads, loss, &mesh, &spec, &v, err));   // after autodiff, before recompute
+ *     lr = spec.groups[0].lr * ct_lr_factor(&schedule, step - 1);
+ */
+#ifndef CTI_OPTIM_OPTIM_H
+#define CTI_OPTIM_OPTIM_H
+
+#include "ctitan/ops.h"
+#include "mesh/flat.h"
+#include "mesh/mesh.h"
+
+typedef struct ct_optim_group {
+    const char *pattern; /* POSIX extended regular expression searched in parameter names; the first group that matches wins */
+    double lr, beta1, beta2, eps, weight_decay;
+} ct_optim_group;
+
+typedef struct ct_optim_spec {
+    const ct_optim_group *groups;
+    int32_t n_groups;
+    double max_norm;
+} ct_optim_spec;
+
+/* What the host writes and reads around the emitted programs. */
+typedef struct ct_optim_values {
+    ct_value_id first; /* INPUT i32 [1]: 1 for the first micro-batch of a step; gradients and loss start anew */
+    ct_value_id step;  /* INPUT i64 [1]: number of this update, from 1 */
+    ct_value_id lr;    /* INPUT f64 [n_groups] */
+    ct_value_id loss;  /* f64 [1]: the step's loss over all data ranks */
+    ct_value_id norm;  /* f64 [1]: gradient norm before clipping */
+    ct_value_id go;    /* i32 [1]: 1 where the update was made, 0 where something was not finite */
+} ct_optim_values;
+
+/* BACKWARD: grads into GRAD "grad.<group>" (the parameters' dtype), loss into STATE "loss". OPTIMIZER: loss and squared norm summed over
+ * the data axes, clip, AdamW in place on the PARAMs with STATE "exp_avg.<group>" and "exp_avg_sq.<group>". A group whose gradient
+ * is CT_NO_VALUE is not updated.
+ * ERR_USAGE: a pattern is no regular expression, matches nothing, or a parameter is matched by none. */
+CT_MUST_CHECK ct_status ct_optim_emit(ct_graph *graph, const ct_flat_layout *layout, const ct_value_id *flats,
+                                      const ct_value_id *grads, ct_value_id loss, const ct_mesh *mesh,
+                                      const ct_optim_spec *spec, ct_optim_values *out_values, ct_err *err);
+
+typedef enum ct_lr_decay { CT_LR_LINEAR, CT_LR_SQRT, CT_LR_COSINE } ct_lr_decay;
+typedef struct ct_lr_schedule {
+    int64_t warmup_steps, stable_steps, decay_steps;
+    ct_lr_decay decay;
+    double min_factor;
+    bool is_warmup_cut, is_decay_cut; /* clamped to the total: worth a warning */
+} ct_lr_schedule;
+
+/* total: steps the schedule is laid for; decay_ratio < 0: decay right after warm-up. Warm-up and decay are clamped to the total.
+ * stable = total + 1 - warmup - decay, so that the last step's rate is not zero (upstream's rule). */
+ct_lr_schedule ct_lr_schedule_make(int64_t total_steps, int64_t warmup_steps, double decay_ratio, ct_lr_decay decay,
+                                   double min_factor);
+/* Factor on the base rate after `done` completed updates: (done+1)/warmup, then 1, then min + (1-min) a with a = 1-p, 1-sqrt(p) or
+ * (1+cos(pi p))/2, p = (done+1-warmup-stable)/decay. Never below 0. */
+double ct_lr_factor(const ct_lr_schedule *schedule, int64_t done);
+
+#endif

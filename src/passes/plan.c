@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory plan. Offsets by size, largest first, into the lowest gap that is free over the value's whole life. */
+#include "passes/plan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+
+typedef struct life {
+    ct_value_id value;  /* root */
+    int32_t def, last;  /* positions in the order */
+    int64_t size, offset;
+} life;
+
+static int64_t align_up(int64_t bytes)
+{
+    return cti_round_up(bytes, CT_PLAN_ALIGN);
+}
+
+void ct_launch_shapes(const ct_graph *g, const ct_node *node, ct_tensor *in, ct_tensor *out)
+{
+    for (int32_t i = 0; i < node->n_in + node->n_out; i++) {
+        const bool is_in = i < node->n_in;
+        const ct_value_id id = is_in ? node->in[i] : node->out[i - node->n_in];
+        ct_tensor *t = is_in ? &in[i] : &out[i - node->n_in];
+        *t = (ct_tensor){.ndim = -1};
+        if (id != CT_NO_VALUE) {
+            const ct_value *v = ct_graph_value_c(g, id);
+            t->dtype = v->dtype;
+            t->ndim = v->ndim;
+            memcpy(t->dims, v->dims, sizeof t->dims);
+        }
+    }
+}
+
+static ct_value_id root_of(const ct_graph *g, const ct_value_id *merged, ct_value_id id)
+{
+    for (;;) {
+        const ct_value_id next = merged[id] != CT_NO_VALUE ? merged[id] : ct_graph_value_c(g, id)->alias_of;
+        if (next == CT_NO_VALUE) {
+            return id;
+        }
+        id = next;
+    }
+}
+
+static ct_status add_buffer(ct_plan *p, const ct_value *v, ct_err *err)
+{
+    for (int32_t i = 0; i < p->n_buffers; i++) {
+        const ct_buffer *b = &p->buffers[i];
+        if (strcmp(b->name, v->name) != 0) {
+            continue;
+        }
+        if (b->kind != v->kind || b->dtype != v->dtype || b->size_bytes != (int64_t)ct_value_size_bytes(v)) {
+            return CT_FAIL(err, CT_ERR_SHAPE, "plan: '%s' has %" PRId64 " bytes of %s in one graph, %zu of %s in another",
+                           v->name, b->size_bytes, ct_dtype_name(b->dtype), ct_value_size_bytes(v),
+                           ct_dtype_name(v->dtype));
+        }
+        return CT_OK;
+    }
+    if (p->n_buffers == p->cap_buffers) {
+        const int32_t cap = p->cap_buffers * 2 + 64;
+        ct_buffer *more = ct_alloc_resize(p->alloc, p->buffers, (size_t)cap, sizeof *more, err);
+        if (more == NULL) {
+            return CT_ERR_MEMORY;
+        }
+        p->buffers = more;
+        p->cap_buffers = cap;
+    }
+    ct_buffer *b = &p->buffers[p->n_buffers];
+    *b = (ct_buffer){.kind = v->kind, .dtype = v->dtype, .ndim = v->ndim};
+    b->size_bytes = (int64_t)ct_value_size_bytes(v);
+    memcpy(b->dims, v->dims, sizeof b->dims);
+    b->name = ct_arena_strdup(p->arena, v->name, err);
+    p->n_buffers++;
+    return b->name != NULL ? CT_OK : CT_ERR_MEMORY;
+}
+
+static bool is_persistent(ct_value_kind kind)
+{
+    return kind == CT_VALUE_PARAM || kind == CT_VALUE_STATE || kind == CT_VALUE_GRAD || kind == CT_VALUE_CONST;
+}
+
+/* Which values are used at all, and the lives of activations. merged[] joins in-place outputs to their input. */
+typedef struct scan {
+    ct_graph *g;
+    ct_value_id *merged;
+    int32_t *last; /* per value: last position that reads or writes it, itself or through an alias; -1: unused */
+    life *lives;
+    int32_t n_lives;
+} scan;
+
+static void touch(scan *s, ct_value_id id, int32_t at)
+{
+    while (id != CT_NO_VALUE) {
+        s->last[id] = at;
+        id = s->merged[id] != CT_NO_VALUE ? s->merged[id] : ct_graph_value_c(s->g, id)->alias_of;
+    }
+}
+
+static void touch_all(scan *s, const ct_value_id *keep, int32_t n_keep)
+{
+    const int32_t n = ct_graph_order_len(s->g);
+    for (int32_t v = 0; v < ct_graph_n_values(s->g); v++) {
+        s->last[v] = -1;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        const ct_node *node = ct_graph_node_c(s->g, ct_graph_order(s->g)[i]);
+        for (int32_t k = 0; k < node->n_in; k++) {
+            touch(s, node->in[k], i);
+        }
+        for (int32_t k = 0; k < node->n_out; k++) {
+            touch(s, node->out[k], i);
+        }
+    }
+    for (int32_t k = 0; k < n_keep; k++) {
+        touch(s, keep[k], n);
+    }
+}
+
+/* An elementwise output takes the place of an input that is an activation of the same size and dies at this node. */
+static void merge_in_place(scan *s)
+{
+    for (int32_t i = 0; i < ct_graph_order_len(s->g); i++) {
+        const ct_node *node = ct_graph_node_c(s->g, ct_graph_order(s->g)[i]);
+        const ct_op *op = ct_op_row(node->op);
+        for (int32_t k = 0; k < node->n_in && (op->flags & CT_OP_ELEMENTWISE); k++) {
+            const ct_value_id root = root_of(s->g, s->merged, node->in[k]);
+            const ct_value *in = ct_graph_value_c(s->g, root), *out = ct_graph_value_c(s->g, node->out[0]);
+            if (in->kind == CT_VALUE_ACT && s->last[root] == i && in->dtype == out->dtype &&
+                ct_value_size_bytes(in) == ct_value_size_bytes(out) &&
+                ct_value_size_bytes(ct_graph_value_c(s->g, node->in[k])) == ct_value_size_bytes(in) &&
+                s->merged[node->out[0]] == CT_NO_VALUE && s->last[node->out[0]] >= i) {
+                s->merged[node->out[0]] = node->in[k];
+                touch(s, node->in[k], s->last[node->out[0]]);
+                break;
+            }
+        }
+    }
+}
+
+static void collect_lives(scan *s)
+{
+    s->n_lives = 0;
+    for (int32_t i = 0; i < ct_graph_order_len(s->g); i++) {
+        const ct_node *node = ct_graph_node_c(s->g, ct_graph_order(s->g)[i]);
+        for (int32_t k = 0; k < node->n_out; k++) {
+            const ct_value *v = ct_graph_value_c(s->g, node->out[k]);
+            if (v->kind == CT_VALUE_ACT && v->alias_of == CT_NO_VALUE && s->merged[node->out[k]] == CT_NO_VALUE) {
+                s->lives[s->n_lives++] =
+                    (life){node->out[k], i, s->last[node->out[k]], align_up((int64_t)ct_value_size_bytes(v)), -1};
+            }
+        }
+    }
+}
+
+static int by_size(const void *pa, const void *pb)
+{
+    const life *a = pa, *b = pb;
+    if (a->size != b->size) {
+        return a->size > b->size ? -1 : 1;
+    }
+    return a->value < b->value ? -1 : a->value > b->value;
+}
+
+static int by_offset(const void *pa, const void *pb)
+{
+    const life *a = *(life *const *)pa, *b = *(life *const *)pb;
+    return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+static int64_t place_lives(life *lives, int32_t n, life **busy)
+{
+    int64_t top = 0;
+    qsort(lives, (size_t)n, sizeof *lives, by_size);
+    for (int32_t i = 0; i < n; i++) {
+        life *l = &lives[i];
+        int32_t n_busy = 0;
+        for (int32_t j = 0; j < i; j++) {
+            if (lives[j].def <= l->last && l->def <= lives[j].last) {
+                busy[n_busy++] = &lives[j];
+            }
+        }
+        qsort(busy, (size_t)n_busy, sizeof *busy, by_offset);
+        int64_t at = 0;
+        for (int32_t j = 0; j < n_busy && at + l->size > busy[j]->offset; j++) {
+            at = cti_max_i64(at, busy[j]->offset + busy[j]->size);
+        }
+        l->offset = at;
+        top = cti_max_i64(top, at + l->size);
+    }
+    return top;
+}
+
+static void find_peak(ct_graph_plan *gp, const life *lives, int32_t n)
+{
+    for (int32_t at = 0; at < ct_graph_order_len(gp->graph); at++) {
+        int64_t sum = 0;
+        for (int32_t i = 0; i < n; i++) {
+            sum += lives[i].def <= at && at <= lives[i].last ? lives[i].size : 0;
+        }
+        if (sum > gp->largest_live_bytes) {
+            gp->largest_live_bytes = sum;
+            gp->largest_live_at = at;
+        }
+    }
+}
+
+static ct_status workspace_of(ct_graph_plan *gp, ct_workspace_fn workspace, void *ctx, const ct_alloc *alloc, ct_err *err)
+{
+    const ct_graph *g = gp->graph;
+    for (int32_t i = 0; i < ct_graph_order_len(g); i++) {
+        const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
+        ct_tensor *t = CT_NEW_ARRAY(alloc, ct_tensor, node->n_in + node->n_out, err);
+        if (t == NULL) {
+            return CT_ERR_MEMORY;
+        }
+        ct_launch_shapes(g, node, t, t + node->n_in);
+        const ct_launch launch = {
+            .in = t, .n_in = node->n_in, .out = t + node->n_in, .n_out = node->n_out, .attrs = node->attrs};
+        const size_t bytes = workspace != NULL ? workspace(ctx, node, &launch) : 0;
+        ct_alloc_free(alloc, t);
+        gp->workspace_bytes = cti_max_i64(gp->workspace_bytes, align_up((int64_t)bytes));
+    }
+    return CT_OK;
+}
+
+static void program_ranges(ct_graph_plan *gp)
+{
+    const int32_t n = ct_graph_order_len(gp->graph);
+    for (int p = 0; p < CT_PROGRAM_COUNT; p++) {
+        int32_t i = 0;
+        while (i < n && ct_graph_node_c(gp->graph, ct_graph_order(gp->graph)[i])->program < p) {
+            i++;
+        }
+        gp->begin[p] = i;
+        while (i < n && ct_graph_node_c(gp->graph, ct_graph_order(gp->graph)[i])->program == p) {
+            i++;
+        }
+        gp->end[p] = i;
+    }
+}
+
+/* Offsets within the graph: activations from the arena's start, inputs from the graph's input area; resolved later. */
+static ct_status plan_graph(ct_plan *p, ct_graph_plan *gp, const ct_plan_item *item, ct_err *err)
+{
+    ct_graph *g = item->graph;
+    const int32_t n_values = ct_graph_n_values(g);
+    int32_t n_out = 0;
+    for (int32_t i = 0; i < ct_graph_order_len(g); i++) {
+        n_out += ct_graph_node_c(g, ct_graph_order(g)[i])->n_out;
+    }
+    scan s = {.g = g};
+    life **busy = CT_NEW_ARRAY(p->alloc, life *, n_out + 1, err);
+    s.merged = CT_NEW_ARRAY(p->alloc, ct_value_id, n_values + 1, err);
+    s.last = CT_NEW_ARRAY(p->alloc, int32_t, n_values + 1, err);
+    s.lives = CT_NEW_ARRAY(p->alloc, life, n_out + 1, err);
+    gp->graph = g;
+    gp->n_values = n_values;
+    gp->offset = ct_arena_alloc(p->arena, (size_t)(n_values + 1) * sizeof *gp->offset, err);
+    ct_status st = CT_ERR_MEMORY;
+    if (busy != NULL && s.merged != NULL && s.last != NULL && s.lives != NULL && gp->offset != NULL) {
+        memset(s.merged, 0xff, (size_t)n_values * sizeof *s.merged);
+        touch_all(&s, item->keep, item->n_keep);
+        merge_in_place(&s);
+        collect_lives(&s);
+        gp->arena_bytes = place_lives(s.lives, s.n_lives, busy);
+        find_peak(gp, s.lives, s.n_lives);
+        program_ranges(gp);
+        for (int32_t v = 0; v < n_values; v++) {
+            gp->offset[v] = -1;
+        }
+        for (int32_t i = 0; i < s.n_lives; i++) {
+            gp->offset[s.lives[i].value] = s.lives[i].offset;
+        }
+        st = CT_OK;
+        for (int32_t v = 0; v < n_values && st == CT_OK; v++) {
+            const ct_value *value = ct_graph_value_c(g, v);
+            if (value->producer >= 0 || value->alias_of != CT_NO_VALUE) {
+                continue;
+            }
+            if (value->kind == CT_VALUE_INPUT) {
+                gp->offset[v] = gp->input_bytes;
+                gp->input_bytes += align_up((int64_t)ct_value_size_bytes(value));
+            } else if (is_persistent(value->kind) && s.last[v] >= 0) {
+                st = add_buffer(p, value, err);
+            }
+        }
+        /* in-place outputs carry their input's id until resolve_value() */
+        for (int32_t v = 0; v < n_values; v++) {
+            if (s.merged[v] != CT_NO_VALUE) {
+                gp->offset[v] = -2 - s.merged[v];
+            }
+        }
+    }
+    ct_alloc_free(p->alloc, busy);
+    ct_alloc_free(p->alloc, s.merged);
+    ct_alloc_free(p->alloc, s.last);
+    ct_alloc_free(p->alloc, s.lives);
+    return st;
+}
+
+static void resolve_value(ct_plan *p, ct_graph_plan *gp, ct_value_id v, int64_t input_base, int64_t arena_base)
+{
+    const ct_value *value = ct_graph_value_c(gp->graph, v);
+    int64_t *offset = &gp->offset[v];
+    if (value->alias_of != CT_NO_VALUE) {
+        const int64_t base = gp->offset[value->alias_of];
+        *offset = base < 0 ? -1 : base + value->alias_offset * (int64_t)ct_dtype_size_bytes(value->dtype);
+    } else if (*offset <= -2) {
+        *offset = gp->offset[-2 - *offset];
+    } else if (value->kind == CT_VALUE_INPUT) {
+        *offset += input_base;
+    } else if (is_persistent(value->kind)) {
+        const ct_buffer *b = ct_plan_find(p, value->name);
+        *offset = b != NULL ? b->offset : -1;
+    } else if (*offset >= 0) {
+        *offset += arena_base;
+    }
+}
+
+/* From offsets within areas to offsets within the block: what no node makes first, then in the order of execution, so that what an
+ * output aliases or takes the place of is resolved before it. */
+static void resolve(ct_plan *p, ct_graph_plan *gp, int64_t input_base, int64_t arena_base)
+{
+    const ct_graph *g = gp->graph;
+    for (int32_t v = 0; v < gp->n_values; v++) {
+        if (ct_graph_value_c(g, v)->producer < 0) {
+            resolve_value(p, gp, v, input_base, arena_base);
+        }
+    }
+    for (int32_t i = 0; i < ct_graph_order_len(g); i++) {
+        const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
+        for (int32_t k = 0; k < node->n_out; k++) {
+            resolve_value(p, gp, node->out[k], input_base, arena_base);
+        }
+    }
+}
+
+static void lay_out(ct_plan *p)
+{
+    static const ct_value_kind kinds[] = {CT_VALUE_PARAM, CT_VALUE_STATE, CT_VALUE_GRAD, CT_VALUE_CONST};
+    int64_t at = 0;
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        for (int32_t i = 0; i < p->n_buffers; i++) {
+            if (p->buffers[i].kind == kinds[k]) {
+                p->buffers[i].offset = at;
+                at += align_up(p->buffers[i].size_bytes);
+                p->class_bytes[kinds[k]] += align_up(p->buffers[i].size_bytes);
+            }
+        }
+    }
+    int64_t input_base = at;
+    for (int32_t i = 0; i < p->n_graphs; i++) {
+        p->class_bytes[CT_VALUE_INPUT] += p->graphs[i].input_bytes;
+        p->class_bytes[CT_VALUE_ACT] = cti_max_i64(p->class_bytes[CT_VALUE_ACT], p->graphs[i].arena_bytes);
+        p->workspace_bytes = cti_max_i64(p->workspace_bytes, p->graphs[i].workspace_bytes);
+    }
+    const int64_t arena_base = input_base + p->class_bytes[CT_VALUE_INPUT];
+    for (int32_t i = 0; i < p->n_graphs; i++) {
+        resolve(p, &p->graphs[i], input_base, arena_base);
+        input_base += p->graphs[i].input_bytes;
+    }
+    p->workspace_offset = arena_base + p->class_bytes[CT_VALUE_ACT];
+    p->total_bytes = p->workspace_offset + p->workspace_bytes;
+}
+
+ct_status ct_plan_create(const ct_alloc *alloc, const ct_plan_item *items, int32_t n_items, ct_workspace_fn workspace,
+                         void *ctx, ct_plan **out_plan, ct_err *err)
+{
+    ct_plan *p = CT_NEW(alloc, ct_plan, err);
+    if (p == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    p->alloc = alloc;
+    p->n_graphs = n_items;
+    ct_status st;
+    CT_TRY_GOTO(st, ct_arena_create(alloc, 0, &p->arena, err), fail);
+    p->graphs = ct_arena_alloc(p->arena, (size_t)n_items * sizeof *p->graphs, err);
+    if (p->graphs == NULL) {
+        st = CT_ERR_MEMORY;
+        goto fail;
+    }
+    for (int32_t i = 0; i < n_items; i++) {
+        CT_TRY_GOTO(st, plan_graph(p, &p->graphs[i], &items[i], err), fail);
+        CT_TRY_GOTO(st, workspace_of(&p->graphs[i], workspace, ctx, alloc, err), fail);
+    }
+    lay_out(p);
+    *out_plan = p;
+    return CT_OK;
+fail:
+    ct_plan_destroy(&p);
+    return st;
+}
+
+void ct_plan_destroy(ct_plan **plan)
+{
+    if (*plan == NULL) {
+        return;
+    }
+    ct_arena_destroy(&(*plan)->arena);
+    ct_alloc_free((*plan)->alloc, (*plan)->buffers);
+    ct_alloc_free((*plan)->alloc, *plan);
+    *plan = NULL;
+}
+
+const ct_buffer *ct_plan_find(const ct_plan *plan, const char *name)
+{
+    for (int32_t i = 0; i < plan->n_buffers; i++) {
+        if (strcmp(plan->buffers[i].name, name) == 0) {
+            return &plan->buffers[i];
+        }
+    }
+    return NULL;
+}
