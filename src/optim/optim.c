@@ -72,18 +72,14 @@ static ct_status accumulate(emit *e, ct_value_id acc, ct_value_id x, ct_value_id
     return ct_op_emit(e->g, CT_OP_accumulate, NULL, in, 3, out, err);
 }
 
-/* Sums over the data axes, inner axis first: the lower level of the tree that the whole sum is. */
-static ct_status reduce_data(emit *e, ct_value_id x, ct_value_id *out, ct_err *err)
+static ct_status reduce_over(emit *e, ct_axis axis, ct_value_id *x, ct_err *err)
 {
-    static const ct_axis axes[] = {CT_AXIS_DP_SHARD, CT_AXIS_DP_REPLICATE};
-    for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
-        if (e->mesh->degree[axes[i]] > 1) {
-            const ct_attrs_collective attrs = {axes[i], e->mesh->degree[axes[i]]};
-            CT_TRY(ct_op_emit(e->g, CT_OP_all_reduce, &attrs, &x, 1, &x, err));
-        }
+    if (e->mesh->degree[axis] == 1) {
+        return CT_OK;
     }
-    *out = x;
-    return CT_OK;
+    const ct_attrs_collective attrs = {axis, e->mesh->degree[axis]};
+    const ct_value_id in = *x;
+    return ct_op_emit(e->g, CT_OP_all_reduce, &attrs, &in, 1, x, err);
 }
 
 /* (begin, end, group) triples of one Flat group's local shard; neighbours of one optimizer group are joined. */
@@ -177,8 +173,11 @@ static ct_status emit_all(emit *e, ct_value_id loss, ct_optim_values *v, ct_err 
         CT_TRY(ct_op_emit(g, CT_OP_sumsq, NULL, &e->acc[i], 1, &squares[i], err));
     }
     CT_TRY(ct_op_emit(g, CT_OP_add_n, NULL, squares, n, &sq, err));
-    CT_TRY(reduce_data(e, sq, &sq, err));
-    CT_TRY(reduce_data(e, loss_acc, &v->loss, err));
+    /* Shards of the gradient are disjoint over dp_shard and equal over dp_replicate; losses are every rank's own. */
+    CT_TRY(reduce_over(e, CT_AXIS_DP_SHARD, &sq, err));
+    v->loss = loss_acc;
+    CT_TRY(reduce_over(e, CT_AXIS_DP_SHARD, &v->loss, err));
+    CT_TRY(reduce_over(e, CT_AXIS_DP_REPLICATE, &v->loss, err));
     const ct_attrs_clip attrs = {.max_norm = e->spec->max_norm};
     const ct_value_id in[2] = {sq, v->loss};
     CT_TRY(ct_op_emit(g, CT_OP_clip_coef, &attrs, in, 2, clip, err));
