@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The map of the room `config`: the settings of a run as a tree of components, and what reads and prints them.
+ *
+ *   sections.h, sections.c   one field table per section; the tree with every default
+ *   tree.c                   ct_tree, ct_component of ctitan/component.h
+ *   settings.c               the tree as one flat list of settings: names, aliases, sources
+ *   cmdline.c                argv into the tree         environ.c   CTITAN_* into the tree
+ *   checks.c                 rows of checks across fields
+ *   help.c                   --help                     dump.c      JSON, text with sources, hash of the plan
+ *
+ *     cti_problems problems = {.text = {.alloc = alloc}};
+ *     ct_component *root;
+ *     CT_TRY(cti_trainer_create(tree, &root, err));           // or a registry function
+ *     CT_TRY(cti_cmdline_apply(tree, root, &cmdline, &problems, err));
+ *     CT_TRY(cti_checks_run(tree, root, world_size, &problems, err));
+ *     if (problems.n > 0) { … print problems.text, exit 2 … }
+ *
+ * Users of a whole run call cti_run_config_resolve (component/component.h), which does all of it in order.
+ * Wrong settings are no failures here but *problems*: they are collected, so that all are told at once. A failing status
+ * means that memory ran out.
+ */
+#ifndef CTI_CONFIG_CONFIG_H
+#define CTI_CONFIG_CONFIG_H
+
+#include <jansson.h>
+
+#include "base/str.h"
+#include "config/sections.h"
+
+/* ---- problems -------------------------------------------------------------------------------------------------- */
+
+/* One line each, "--training.steps: '-3' is too small, wanted at least 1 steps". */
+typedef struct cti_problems {
+    cti_str text; /* lines, each ended by a newline; give it an allocator */
+    int n;
+} cti_problems;
+void cti_problem_add(cti_problems *problems, const char *fmt, ...) CT_PRINTF(2, 3);
+void cti_problems_deinit(cti_problems *problems);
+
+/* ---- the tree of a run ----------------------------------------------------------------------------------------- */
+
+/* The root (class Trainer) with all sections at their defaults: one param group "0", activation_checkpoint none, a chunked
+ * loss; without `model_spec`. */
+CT_MUST_CHECK ct_status cti_trainer_create(ct_tree *tree, ct_component **out_root, ct_err *err);
+/* Replaces `activation_checkpoint` by a component of class `cls` unless it already is one. */
+CT_MUST_CHECK ct_status cti_set_ac(ct_tree *tree, ct_component *root, const ct_class *cls, ct_err *err);
+/* Marks as REGISTRY every DEFAULT value that differs from its class's default (after a registry function ran). */
+CT_MUST_CHECK ct_status cti_mark_registry_sources(ct_tree *tree, ct_component *root, ct_err *err);
+
+/* Values of the section at `path` (dotted); the section must be there: CT_ASSERTs. `type` without cti_ and _config. */
+#define CTI_SECTION(root, path, id) ((const cti_##id##_config *)cti_section_values((root), (path), &cti_##id##_class))
+const void *cti_section_values(const ct_component *root, const char *path, const ct_class *cls);
+
+/* ---- settings: the tree, flat ---------------------------------------------------------------------------------- */
+
+typedef struct cti_setting {
+    const char *path; /* "optimizer.param_groups.0.optimizer_kwargs.lr" */
+    ct_component *component;
+    const ct_field *field;
+    bool is_flag; /* on the command line */
+} cti_setting;
+typedef struct cti_settings {
+    cti_setting *items;
+    size_t n;
+} cti_settings;
+/* All fields in tree order, sections in the order of --help; memory of the tree's arena. */
+CT_MUST_CHECK ct_status cti_settings_list(ct_tree *tree, ct_component *root, cti_settings *out_settings, ct_err *err);
+/* By path or alias ("optimizer.lr"); '-' counts as '_'. NULL where there is none. */
+const cti_setting *cti_settings_find(const cti_settings *settings, const char *path);
+/* "--optimizer.param-groups.0.pattern". Arena's memory. */
+const char *cti_flag_name(ct_arena *arena, const char *path, ct_err *err);
+/* "INT", "{a,b}" … Arena's memory. */
+const char *cti_setting_metavar(const cti_setting *setting, ct_arena *arena, ct_err *err);
+const char *cti_source_name(ct_source source); /* "registry" */
+
+/* ---- command line and environment ------------------------------------------------------------------------------ */
+
+/* argv with what must be known before the tree is made taken out. */
+typedef struct cti_cmdline {
+    const char *module, *config; /* last given; NULL: not given */
+    bool wants_help;
+    const char **args; /* the rest, in order; arena's memory */
+    size_t n_args;
+} cti_cmdline;
+/* argv[0] is the first argument, not the program. */
+CT_MUST_CHECK ct_status cti_cmdline_scan(int argc, const char *const *argv, ct_arena *arena, cti_cmdline *out_cmdline,
+                                         cti_problems *problems, ct_err *err);
+/* Sets what the flags say (source FLAG). Grammar: docs/settings.md. */
+CT_MUST_CHECK ct_status cti_cmdline_apply(ct_tree *tree, ct_component *root, const cti_cmdline *cmdline,
+                                          cti_problems *problems, ct_err *err);
+/* Sets what CTITAN_SECTION__FIELD=value says (source ENV). `environ_list` ends with NULL, as environ does. */
+CT_MUST_CHECK ct_status cti_environ_apply(ct_tree *tree, ct_component *root, const char *const *environ_list,
+                                          cti_problems *problems, ct_err *err);
+
+/* ---- checks ---------------------------------------------------------------------------------------------------- */
+
+/* All checks across fields. world_size: ranks of the run; 0: not known, checks that need it are left out. */
+CT_MUST_CHECK ct_status cti_checks_run(ct_tree *tree, ct_component *root, int64_t world_size, cti_problems *problems,
+                                       ct_err *err);
+/* The degrees of a run that passed its checks: shard is what -1 stands for. */
+typedef struct cti_degrees {
+    int64_t pp, dp_replicate, dp_shard, cp, tp, ep;
+} cti_degrees;
+void cti_degrees_of(const ct_component *root, int64_t world_size, cti_degrees *out_degrees);
+/* "--compile.enable, --dataloader.num-workers": flags set by file, environment or command line that have no effect here; ""
+ * where there are none. Arena's memory. One log line of the trainer's. */
+CT_MUST_CHECK ct_status cti_config_no_effect(ct_tree *tree, ct_component *root, const char **out_flags, ct_err *err);
+
+/* ---- printed forms --------------------------------------------------------------------------------------------- */
+
+/* Help for every flag of the tree, `width` columns wide, appended to out. */
+CT_MUST_CHECK ct_status cti_help(ct_tree *tree, ct_component *root, const char *program, int width, cti_str *out,
+                                 ct_err *err);
+/* The whole tree as nested objects, hidden fields too; lists of components are arrays. A component of a class with a base
+ * or of activation_checkpoint has a member "class". Caller: json_decref. */
+CT_MUST_CHECK ct_status cti_config_json(ct_tree *tree, ct_component *root, json_t **out_json, ct_err *err);
+/* {"training.steps": {"value": 10, "source": "registry"}, …} */
+CT_MUST_CHECK ct_status cti_config_json_sources(ct_tree *tree, ct_component *root, json_t **out_json, ct_err *err);
+/* One line each: "training.steps = 10  (registry)". */
+CT_MUST_CHECK ct_status cti_config_text(ct_tree *tree, ct_component *root, cti_str *out, ct_err *err);
+/* Hash of class names and of all CT_SET_PLAN values: equal hashes, equal plan. 32 hex digits and NUL. */
+CT_MUST_CHECK ct_status cti_config_plan_hash(ct_tree *tree, ct_component *root, char out_hex[33], ct_err *err);
+
+#endif
