@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device with programs on it. */
+#include "train/engine.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+
+static size_t workspace(void *ctx, const ct_node *node, const ct_launch *shapes_only)
+{
+    return ct_runtime_workspace(ctx, node, shapes_only);
+}
+
+static ct_status start_runtime(cti_engine *e, ct_comm *const comms[CT_MAX_AXES], ct_err *err)
+{
+    ct_runtime_graph graphs[4];
+    CT_ASSERT(e->plan->n_graphs <= 4);
+    for (int32_t i = 0; i < e->plan->n_graphs; i++) {
+        const ct_graph_plan *p = &e->plan->graphs[i];
+        graphs[i].graph = p->graph;
+        graphs[i].offset = p->offset;
+        memcpy(graphs[i].begin, p->begin, sizeof p->begin);
+        memcpy(graphs[i].end, p->end, sizeof p->end);
+    }
+    const ct_runtime_layout layout = {graphs, e->plan->n_graphs, e->plan->total_bytes, e->plan->workspace_offset,
+                                      e->plan->workspace_bytes};
+    return ct_runtime_create(e->alloc, e->backend, e->device, &layout, comms, &e->runtime, err);
+}
+
+ct_status cti_engine_create(const ct_alloc *alloc, const ct_backend *backend, const ct_plan_item *items, int32_t n_items,
+                            ct_comm *const comms[CT_MAX_AXES], cti_engine **out_engine, ct_err *err)
+{
+    cti_engine *e = CT_NEW(alloc, cti_engine, err);
+    if (e == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    e->alloc = alloc;
+    e->backend = backend;
+    ct_status st;
+    CT_TRY_GOTO(st, backend->device_open(alloc, 0, &e->device, err), fail);
+    CT_TRY_GOTO(st, backend->device_facts(e->device, &e->facts, err), fail);
+    for (int32_t i = 0; i < n_items; i++) {
+        CT_TRY_GOTO(st, ct_runtime_check(backend, items[i].graph, err), fail);
+    }
+    CT_TRY_GOTO(st, ct_plan_create(alloc, items, n_items, workspace, (void *)(uintptr_t)backend, &e->plan, err), fail);
+    if (e->facts.memory_bytes > 0 && e->plan->total_bytes > e->facts.memory_bytes) {
+        char want[32], have[32];
+        st = CT_FAIL(err, CT_ERR_MEMORY, "the plan needs %s, the device has %s: fewer rows, shorter rows, more ranks or "
+                     "activation-checkpoint:full make it smaller", cti_format_bytes(e->plan->total_bytes, want),
+                     cti_format_bytes(e->facts.memory_bytes, have));
+        goto fail;
+    }
+    CT_TRY_GOTO(st, start_runtime(e, comms, err), fail);
+    *out_engine = e;
+    return CT_OK;
+fail:
+    cti_engine_destroy(&e);
+    return st;
+}
+
+void cti_engine_destroy(cti_engine **engine)
+{
+    cti_engine *e = *engine;
+    if (e == NULL) {
+        return;
+    }
+    ct_runtime_destroy(&e->runtime);
+    ct_plan_destroy(&e->plan);
+    if (e->device != NULL) {
+        e->backend->device_close(&e->device);
+    }
+    ct_alloc_free(e->alloc, e);
+    *engine = NULL;
+}
+
+static ct_status find_flat(const cti_engine *e, const char *prefix, const char *group, const ct_buffer **out, ct_err *err)
+{
+    char name[512];
+    if (snprintf(name, sizeof name, "%s.%s", prefix, group) >= (int)sizeof name) {
+        return CT_FAIL(err, CT_ERR_RANGE, "buffer name '%s.%s' is too long", prefix, group);
+    }
+    *out = ct_plan_find(e->plan, name);
+    return *out != NULL ? CT_OK : CT_FAIL(err, CT_ERR_NOT_FOUND, "the plan has no buffer '%s'", name);
+}
+
+static ct_status locate(const cti_engine *e, const char *prefix, const char *group, int64_t first, int64_t n,
+                        int64_t *out_offset, size_t *out_bytes, ct_err *err)
+{
+    const ct_buffer *b;
+    CT_TRY(find_flat(e, prefix, group, &b, err));
+    const int64_t size = (int64_t)ct_dtype_size_bytes(b->dtype);
+    if (first < 0 || n < 0 || (first + n) * size > b->size_bytes) {
+        return CT_FAIL(err, CT_ERR_RANGE, "elements %" PRId64 "+%" PRId64 " are outside of '%s'", first, n, b->name);
+    }
+    *out_offset = b->offset + first * size;
+    *out_bytes = (size_t)(n * size);
+    return CT_OK;
+}
+
+ct_status cti_engine_write_flat(cti_engine *e, const char *prefix, const char *group, int64_t first, int64_t n,
+                                const void *data, ct_err *err)
+{
+    int64_t offset;
+    size_t bytes;
+    CT_TRY(locate(e, prefix, group, first, n, &offset, &bytes, err));
+    return ct_runtime_write_at(e->runtime, offset, data, bytes, err);
+}
+
+ct_status cti_engine_read_flat(cti_engine *e, const char *prefix, const char *group, int64_t first, int64_t n, void *data,
+                               ct_err *err)
+{
+    int64_t offset;
+    size_t bytes;
+    CT_TRY(locate(e, prefix, group, first, n, &offset, &bytes, err));
+    return ct_runtime_read_at(e->runtime, offset, data, bytes, err);
+}
+
+ct_status cti_engine_flat_dtype(const cti_engine *e, const char *prefix, const char *group, ct_dtype *out_dtype,
+                                ct_err *err)
+{
+    const ct_buffer *b;
+    CT_TRY(find_flat(e, prefix, group, &b, err));
+    *out_dtype = b->dtype;
+    return CT_OK;
+}
+
+/* ---- weights ---------------------------------------------------------------------------------------------------- */
+
+static double init_value(const ct_init *init, cti_rng_key key, int64_t index)
+{
+    switch (init->kind) {
+    case CT_INIT_CONST:
+        return init->value;
+    case CT_INIT_NORMAL:
+        return init->std * cti_rng_normal(key, (uint64_t)index);
+    case CT_INIT_TRUNC_NORMAL:
+        return cti_rng_trunc_normal(key, (uint64_t)index, init->std, init->low, init->high);
+    }
+    return 0.0;
+}
+
+typedef struct fill_job { /* elements [begin, end) of a parameter, into host memory */
+    const ct_init *init;
+    cti_rng_key key;
+    int64_t begin, end;
+    ct_dtype dtype;
+    void *out;
+} fill_job;
+
+static void *fill_range(void *arg)
+{
+    const fill_job *job = arg;
+    for (int64_t i = job->begin; i < job->end; i++) {
+        const float f = (float)init_value(job->init, job->key, i);
+        if (job->dtype == CT_DTYPE_BF16) {
+            ((uint16_t *)job->out)[i - job->begin] = cti_f32_to_bf16(f);
+        } else {
+            ((float *)job->out)[i - job->begin] = f;
+        }
+    }
+    return NULL;
+}
+
+/* Splits the range over as many threads as there are cores; each element is a pure function of its index. */
+static void fill_parallel(const fill_job *whole)
+{
+    enum { MAX_THREADS = 16, SMALL = 1 << 14 };
+    pthread_t threads[MAX_THREADS];
+    fill_job jobs[MAX_THREADS];
+    const int64_t n = whole->end - whole->begin;
+    int64_t n_jobs = cti_min_i64(cti_min_i64(cti_usable_cores(), MAX_THREADS), cti_ceil_div(n, SMALL));
+    int started = 0;
+    for (int64_t j = 0; j < n_jobs; j++) {
+        jobs[j] = *whole;
+        jobs[j].begin = whole->begin + n * j / n_jobs;
+        jobs[j].end = whole->begin + n * (j + 1) / n_jobs;
+        jobs[j].out = (char *)whole->out + (size_t)(jobs[j].begin - whole->begin) * ct_dtype_size_bytes(whole->dtype);
+    }
+    while (started + 1 < n_jobs && pthread_create(&threads[started], NULL, fill_range, &jobs[started]) == 0) {
+        started++;
+    }
+    for (int64_t j = started; j < n_jobs; j++) {
+        (void)fill_range(&jobs[j]);
+    }
+    for (int j = 0; j < started; j++) {
+        (void)pthread_join(threads[j], NULL); /* cannot fail for a joinable thread of ours */
+    }
+}
+
+static ct_status init_member(cti_engine *e, const ct_flat_layout *layout, const ct_flat_group *group, int32_t m,
+                             const ct_init *init, int64_t coord, uint64_t seed, ct_err *err)
+{
+    enum { CHUNK = 1 << 20 };
+    int64_t begin, end, shard_begin, shard_end;
+    ct_dtype dtype;
+    CT_TRY(cti_engine_flat_dtype(e, "flat", group->name, &dtype, err));
+    ct_flat_local_range(group, m, layout->degree, coord, &begin, &end);
+    ct_flat_range(group->total, layout->degree, coord, &shard_begin, &shard_end);
+    void *host = ct_alloc_zeroed(e->alloc, (size_t)cti_min_i64(CHUNK, end - begin), ct_dtype_size_bytes(dtype), err);
+    if (host == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    ct_status st = CT_OK;
+    for (int64_t at = begin; at < end && st == CT_OK; at += CHUNK) {
+        const fill_job job = {init, cti_rng_key_make(seed, group->members[m].name), at, cti_min_i64(at + CHUNK, end), dtype,
+                              host};
+        fill_parallel(&job);
+        st = cti_engine_write_flat(e, "flat", group->name, group->members[m].offset + at - shard_begin, job.end - at,
+                                   host, err);
+    }
+    ct_alloc_free(e->alloc, host);
+    return st;
+}
+
+ct_status cti_engine_init_weights(cti_engine *e, const ct_flat_layout *layout, const ct_build *build, int64_t coord,
+                                  uint64_t seed, ct_err *err)
+{
+    for (int32_t g = 0; g < layout->n_groups; g++) {
+        for (int32_t m = 0; m < layout->groups[g].n_members; m++) {
+            CT_TRY(init_member(e, layout, &layout->groups[g], m,
+                               &build->params[layout->groups[g].members[m].param_index].init, coord, seed, err));
+        }
+    }
+    return CT_OK;
+}
+
+ct_status cti_engine_init_consts(cti_engine *e, const ct_build *build, ct_err *err)
+{
+    for (int32_t i = 0; i < build->n_consts; i++) {
+        const ct_buffer *b = ct_plan_find(e->plan, build->consts[i].name);
+        if (b == NULL) {
+            continue; /* no node reads it any more */
+        }
+        const int64_t n = cti_dims_product(b->dims, b->ndim);
+        float *host = CT_NEW_ARRAY(e->alloc, float, n, err);
+        if (host == NULL) {
+            return CT_ERR_MEMORY;
+        }
+        ct_status st = build->consts[i].fill(build->consts[i].component, host, n, err);
+        if (st == CT_OK) {
+            st = ct_runtime_write_at(e->runtime, b->offset, host, (size_t)b->size_bytes, err);
+        }
+        ct_alloc_free(e->alloc, host);
+        CT_TRY(st);
+    }
+    return CT_OK;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The compiled training step. */
+#include "train/step.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "autodiff/autodiff.h"
+#include "base/base.h"
+#include "model/model.h"
+
+typedef struct dump {
+    const char *dir;
+    int32_t n; /* passes so far */
+} dump;
+
+/* Every pass leaves a graph that the verifier accepts; with --debug.dump-graph its text goes to a file. */
+static ct_status after_pass(dump *d, const ct_alloc *alloc, const ct_graph *g, const char *pass, ct_err *err)
+{
+    ct_status st = ct_graph_verify(g, err);
+    if (st != CT_OK) {
+        ct_err_prefix(err, "after pass '%s'", pass);
+        return st;
+    }
+    if (d->dir == NULL) {
+        return CT_OK;
+    }
+    char *text = NULL;
+    cti_str path = {.alloc = alloc};
+    CT_TRY_GOTO(st, cti_make_dirs(d->dir, err), out);
+    cti_str_printf(&path, "%s/%02d-%s.txt", d->dir, d->n++, pass);
+    CT_TRY_GOTO(st, cti_str_check(&path, err), out);
+    CT_TRY_GOTO(st, ct_graph_print(g, alloc, &text, err), out);
+    st = cti_file_write_atomic(cti_str_text(&path), text, strlen(text), err);
+out:
+    ct_alloc_free(alloc, text);
+    cti_str_deinit(&path);
+    return st;
+}
+
+ct_status cti_layout_of(const ct_alloc *alloc, const ct_build *build, int64_t degree, ct_flat_layout **out_layout,
+                        ct_err *err)
+{
+    ct_flat_param *params = CT_NEW_ARRAY(alloc, ct_flat_param, build->n_params, err);
+    if (params == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    for (int32_t i = 0; i < build->n_params; i++) {
+        params[i].name = build->params[i].name;
+        params[i].ndim = build->params[i].ndim;
+        memcpy(params[i].dims, build->params[i].dims, sizeof params[i].dims);
+    }
+    const ct_status st = ct_flat_layout_create(alloc, params, build->n_params, degree, out_layout, err);
+    ct_alloc_free(alloc, params);
+    return st;
+}
+
+static ct_status run_passes(cti_step *s, const ct_component *spec, const cti_step_options *o, ct_err *err)
+{
+    dump d = {.dir = o->dump_dir};
+    const cti_graph_options graph_options = {.mode = CT_BUILD_TRAIN,
+                                             .param_dtype = o->param_dtype,
+                                             .batch = o->batch,
+                                             .seq_len = o->seq_len,
+                                             .loss_chunks = o->loss_chunks};
+    ct_value_id loss;
+    CT_TRY(cti_graph_build(s->alloc, spec, &graph_options, &s->graph, &s->build, &loss, err));
+    ct_graph *g = s->graph;
+    CT_TRY(after_pass(&d, s->alloc, g, "forward", err));
+    CT_TRY(cti_layout_of(s->alloc, &s->build, o->mesh->degree[CT_AXIS_DP_SHARD], &s->layout, err));
+
+    CT_TRY(ct_pass_shard(g, o->mesh, err));
+    CT_TRY(after_pass(&d, s->alloc, g, "shard", err));
+    CT_TRY(ct_pass_flat(g, s->build.params, s->build.n_params, s->layout, o->reduce_dtype, &s->flats, err));
+    CT_TRY(after_pass(&d, s->alloc, g, "flat", err));
+    CT_TRY(ct_pass_precision(g, o->compute_dtype, err));
+    CT_TRY(after_pass(&d, s->alloc, g, "precision", err));
+
+    ct_value_id *grads = ct_arena_alloc(ct_graph_arena(g), (size_t)s->layout->n_groups * sizeof *grads, err);
+    if (grads == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    CT_TRY(ct_autodiff(g, loss, s->flats, s->layout->n_groups, grads, err));
+    CT_TRY(after_pass(&d, s->alloc, g, "autodiff", err));
+    CT_TRY(ct_optim_emit(g, s->layout, s->flats, grads, loss, o->mesh, &o->optim, &s->optim, err));
+    CT_TRY(after_pass(&d, s->alloc, g, "optimizer", err));
+    CT_TRY(ct_pass_recompute(g, &o->recompute, err));
+    CT_TRY(after_pass(&d, s->alloc, g, "recompute", err));
+    CT_TRY(ct_pass_fuse(g, err));
+    CT_TRY(after_pass(&d, s->alloc, g, "fuse", err));
+    const ct_value_id keep[3] = {s->optim.loss, s->optim.norm, s->optim.go};
+    CT_TRY(ct_pass_schedule(g, keep, 3, err));
+    return after_pass(&d, s->alloc, g, "schedule", err);
+}
+
+ct_status cti_step_create(const ct_alloc *alloc, const ct_component *model_spec, const cti_step_options *options,
+                          cti_step **out_step, ct_err *err)
+{
+    cti_step *s = CT_NEW(alloc, cti_step, err);
+    if (s == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    s->alloc = alloc;
+    const ct_status st = run_passes(s, model_spec, options, err);
+    if (st != CT_OK) {
+        cti_step_destroy(&s);
+        return st;
+    }
+    *out_step = s;
+    return CT_OK;
+}
+
+void cti_step_destroy(cti_step **step)
+{
+    if (*step == NULL) {
+        return;
+    }
+    ct_graph_destroy(&(*step)->graph);
+    ct_flat_layout_destroy(&(*step)->layout);
+    ct_alloc_free((*step)->alloc, *step);
+    *step = NULL;
+}
+
+void cti_step_actions(int32_t n_micro_batches, cti_action *out_actions)
+{
+    for (int32_t m = 0; m < n_micro_batches; m++) {
+        out_actions[2 * m] = (cti_action){CT_PROGRAM_FORWARD, m, 0};
+        out_actions[2 * m + 1] = (cti_action){CT_PROGRAM_BACKWARD, m, 0};
+    }
+    out_actions[2 * n_micro_batches] = (cti_action){CT_PROGRAM_OPTIMIZER, 0, 0};
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The compiled training step: model spec -> forward graph -> passes -> programs {forward, backward, optimizer}.
+ *
+ *     cti_step *step;
+ *     CT_TRY(cti_step_create(alloc, model_spec, &options, &step, err));
+ *     step->graph, step->layout, step->optim ...
+ *     cti_step_destroy(&step);
+ *
+ * The action list of one update is: for each micro-batch forward, backward (slot 0); then optimizer. */
+#ifndef CTI_TRAIN_STEP_H
+#define CTI_TRAIN_STEP_H
+
+#include "ctitan/component.h"
+#include "mesh/flat.h"
+#include "mesh/mesh.h"
+#include "optim/optim.h"
+#include "passes/passes.h"
+
+/* One action: run `program` on micro-batch `micro_batch`, whose saved activations live in `slot`. */
+typedef struct cti_action {
+    ct_program_id program;
+    int32_t micro_batch, slot;
+} cti_action;
+
+typedef struct cti_step_options {
+    const ct_mesh *mesh;
+    ct_dtype param_dtype;   /* storage */
+    ct_dtype compute_dtype;
+    ct_dtype reduce_dtype;
+    int64_t batch, seq_len; /* rows of a micro-batch over all data ranks, tokens of a row */
+    int64_t loss_chunks;
+    ct_recompute_options recompute;
+    ct_optim_spec optim;
+    const char *dump_dir;   /* NULL: none; else "<dir>/NN-<pass>.txt" after each pass */
+} cti_step_options;
+
+typedef struct cti_step {
+    const ct_alloc *alloc;
+    ct_graph *graph;        /* owns */
+    ct_flat_layout *layout; /* owns */
+    ct_build build;         /* inputs, parameters, constants; memory of the graph's arena */
+    ct_value_id *flats;     /* PARAM value of each Flat group; the graph's */
+    ct_optim_values optim;
+} cti_step;
+
+CT_MUST_CHECK ct_status cti_step_create(const ct_alloc *alloc, const ct_component *model_spec,
+                                        const cti_step_options *options, cti_step **out_step, ct_err *err);
+void cti_step_destroy(cti_step **step);
+/* The flat layout of a built graph's parameters. */
+CT_MUST_CHECK ct_status cti_layout_of(const ct_alloc *alloc, const ct_build *build, int64_t degree,
+                                      ct_flat_layout **out_layout, ct_err *err);
+/* Fills out_actions with 2 n_micro_batches + 1 actions. */
+void cti_step_actions(int32_t n_micro_batches, cti_action *out_actions);
+
+#endif
