@@ -27,7 +27,8 @@ static bool checked_bytes(size_t count, size_t size_bytes, size_t *out_bytes, ct
 {
     size_t bytes;
     if (__builtin_mul_overflow(count, size_bytes, &bytes) || bytes > PTRDIFF_MAX) {
-        (void)CT_FAIL(err, CT_ERR_MEMORY, "%zu objects of %zu bytes do not fit in the address space", count, size_bytes);
+        (void)CT_FAIL(err, CT_ERR_MEMORY, "%zu objects of %zu bytes do not fit in the address space", count,
+                      size_bytes);
         return false;
     }
     *out_bytes = bytes == 0 ? 1 : bytes;

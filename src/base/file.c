@@ -82,8 +82,8 @@ static ct_status read_all(int fd, const char *path, size_t max_bytes, cti_str *o
     }
 }
 
-ct_status cti_file_read(const ct_alloc *alloc, const char *path, size_t max_bytes, char **out_data, size_t *out_size,
-                        ct_err *err)
+ct_status cti_file_read(const ct_alloc *alloc, const char *path, size_t max_bytes, char **out_data,
+                        size_t *out_size, ct_err *err)
 {
     int fd;
     struct stat info;
@@ -93,7 +93,8 @@ ct_status cti_file_read(const ct_alloc *alloc, const char *path, size_t max_byte
     if (S_ISREG(info.st_mode) && max_bytes != 0 && (uint64_t)info.st_size > max_bytes) {
         st = too_large(path, max_bytes, err);
     } else if (S_ISREG(info.st_mode) && !cti_str_reserve(&text, (size_t)info.st_size + 1)) {
-        st = CT_FAIL(err, CT_ERR_MEMORY, "no memory for the %lld bytes of '%s'", (long long)info.st_size, path);
+        st = CT_FAIL(err, CT_ERR_MEMORY, "no memory for the %lld bytes of '%s'", (long long)info.st_size,
+                     path);
     } else {
         st = read_all(fd, path, max_bytes, &text, err);
     }
@@ -179,7 +180,8 @@ static int write_and_sync(int fd, const char *bytes, size_t size)
     return sync_retry(fd) == 0 ? 0 : errno;
 }
 
-static ct_status write_and_rename(const char *path, const char *temp, const void *data, size_t size, ct_err *err)
+static ct_status write_and_rename(const char *path, const char *temp, const void *data, size_t size,
+                                  ct_err *err)
 {
     const int fd = open_retry(temp, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     if (fd < 0) {

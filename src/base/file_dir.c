@@ -18,7 +18,8 @@ static ct_status make_dir(const char *path, ct_err *err)
         return CT_OK;
     }
     const int code = errno;
-    if (cti_path_is_dir(path)) { /* there already, or a neighbour was faster; some systems say EROFS, not EEXIST */
+    if (cti_path_is_dir(
+            path)) { /* there already, or a neighbour was faster; some systems say EROFS, not EEXIST */
         return CT_OK;
     }
     return cti_file_fail(code == EEXIST ? ENOTDIR : code, "made a folder", path, err);
@@ -111,7 +112,8 @@ void cti_names_free(const ct_alloc *alloc, cti_names *names)
     *names = (cti_names){.names = NULL, .n = 0};
 }
 
-/* Holds no folder open while it goes down, so that depth is bounded by the length of a path, not by descriptors. */
+/* Holds no folder open while it goes down, so that depth is bounded by the length of a path, not by
+ * descriptors. */
 static ct_status remove_below(cti_str *path, ct_err *err)
 {
     struct stat info;
@@ -119,7 +121,8 @@ static ct_status remove_below(cti_str *path, ct_err *err)
         return errno == ENOENT ? CT_OK : cti_file_fail(errno, "removed", path->data, err);
     }
     if (!S_ISDIR(info.st_mode)) {
-        return unlink(path->data) == 0 || errno == ENOENT ? CT_OK : cti_file_fail(errno, "removed", path->data, err);
+        return unlink(path->data) == 0 || errno == ENOENT ? CT_OK
+                                                          : cti_file_fail(errno, "removed", path->data, err);
     }
     cti_names names;
     CT_TRY(cti_list_dir(path->alloc, path->data, &names, err));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shell-style matching in time length(pattern) * length(text): on a mismatch only the last `*` takes one byte more. */
+/* Shell-style matching in time length(pattern) * length(text): on a mismatch only the last `*` takes one byte
+ * more. */
 #include <stddef.h>
 
 #include "base/str.h"
 
-/* The end of the set that opens at p[0] == '[' (one past its ']'), or NULL where it is never closed. A ']' right after
- * the opening, or after its negation, is a member. */
+/* The end of the set that opens at p[0] == '[' (one past its ']'), or NULL where it is never closed. A ']'
+ * right after the opening, or after its negation, is a member. */
 static const char *set_end(const char *p)
 {
     p++;

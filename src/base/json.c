@@ -13,12 +13,13 @@ enum { JSON_MAX_DEPTH = 2048 }; /* jansson's own bound when it parses */
 ct_status cti_json_parse(const char *text, size_t size, const char *name, json_t **out_json, ct_err *err)
 {
     json_error_t error;
-    json_t *json =
-        json_loadb(size == 0 ? "" : text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    json_t *json = json_loadb(size == 0 ? "" : text, size,
+                              JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (json == NULL) {
-        const ct_status status = json_error_code(&error) == json_error_out_of_memory ? CT_ERR_MEMORY : CT_ERR_FORMAT;
-        return CT_FAIL(err, status, "'%s', line %d, column %d: not valid JSON: %s", name, error.line, error.column,
-                       error.text);
+        const ct_status status =
+            json_error_code(&error) == json_error_out_of_memory ? CT_ERR_MEMORY : CT_ERR_FORMAT;
+        return CT_FAIL(err, status, "'%s', line %d, column %d: not valid JSON: %s", name, error.line,
+                       error.column, error.text);
     }
     *out_json = json;
     return CT_OK;
@@ -115,7 +116,8 @@ static ct_status write_value(cti_str *out, const json_t *json, int indent, int d
         return CT_FAIL(err, CT_ERR_FORMAT, "a JSON value to be written is missing");
     }
     if (depth > JSON_MAX_DEPTH) {
-        return CT_FAIL(err, CT_ERR_FORMAT, "a JSON value is nested deeper than %d levels", (int)JSON_MAX_DEPTH);
+        return CT_FAIL(err, CT_ERR_FORMAT, "a JSON value is nested deeper than %d levels",
+                       (int)JSON_MAX_DEPTH);
     }
     switch (json_typeof(json)) {
     case JSON_OBJECT:
@@ -218,12 +220,15 @@ static ct_status member(const json_t *obj, const char *key, const char *where, j
     return CT_OK;
 }
 
-static ct_status wrong_type(const json_t *value, const char *key, const char *where, const char *wanted, ct_err *err)
+static ct_status wrong_type(const json_t *value, const char *key, const char *where, const char *wanted,
+                            ct_err *err)
 {
-    return CT_FAIL(err, CT_ERR_FORMAT, "'%s': '%s' should be %s, but is %s", where, key, wanted, type_name(value));
+    return CT_FAIL(err, CT_ERR_FORMAT, "'%s': '%s' should be %s, but is %s", where, key, wanted,
+                   type_name(value));
 }
 
-ct_status cti_json_get_str(const json_t *obj, const char *key, const char *where, const char **out, ct_err *err)
+ct_status cti_json_get_str(const json_t *obj, const char *key, const char *where, const char **out,
+                           ct_err *err)
 {
     json_t *value = NULL;
     CT_TRY(member(obj, key, where, &value, err));

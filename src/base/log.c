@@ -21,7 +21,8 @@ struct ct_log {
 
 enum { LOG_STACK_BYTES = 2048, LOG_HEAD_BYTES = 96 };
 
-ct_status ct_log_create(const ct_alloc *alloc, FILE *stream, ct_log_level level, ct_log **out_log, ct_err *err)
+ct_status ct_log_create(const ct_alloc *alloc, FILE *stream, ct_log_level level, ct_log **out_log,
+                        ct_err *err)
 {
     ct_log *log = CT_NEW(alloc, ct_log, err);
     if (log == NULL) {

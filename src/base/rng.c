@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counter-based generator: Philox 4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
- * 1, 2, 3", 2011, sections 3 and 4; normals by the transform of Box and Muller, 1958.
+/* The counter-based generator: Philox 4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
+ * easy as 1, 2, 3", 2011, sections 3 and 4; normals by the transform of Box and Muller, 1958.
  *
- * Only + - * / and sqrt on doubles: IEEE 754 rounds each of them correctly, so that any machine gives the same bits. */
+ * Only + - * / and sqrt on doubles: IEEE 754 rounds each of them correctly, so that any machine gives the
+ * same bits. */
 #include "base/rng.h"
 
 #include <float.h>
@@ -48,8 +49,8 @@ static double open_unit(uint64_t bits)
     return (double)((bits >> 12) * 2 + 1) * 0x1p-53;
 }
 
-/* Natural logarithm of a normal x in (0, 1). x = 2^e * m with m in [sqrt(1/2), sqrt(2)), f = (m - 1) / (m + 1):
- * log m = 2 atanh f = 2 (f + f^3/3 + f^5/5 + …), |f| < 0.1716, cut where a term falls below 2^-57. */
+/* Natural logarithm of a normal x in (0, 1). x = 2^e * m with m in [sqrt(1/2), sqrt(2)), f = (m - 1) / (m +
+ * 1): log m = 2 atanh f = 2 (f + f^3/3 + f^5/5 + …), |f| < 0.1716, cut where a term falls below 2^-57. */
 static double log_unit(double x)
 {
     uint64_t bits;
@@ -73,8 +74,8 @@ static double log_unit(double x)
     return (double)e * 0x1.62e42fefap-1 + ((double)e * 0x1.cf79abc9e3b3ap-40 + log_m);
 }
 
-/* sin and cos of a random angle: three bits choose the octant, 49 the place in (0, pi/4), where Taylor's series cut
- * at the 19th power err by less than 2^-56. */
+/* sin and cos of a random angle: three bits choose the octant, 49 the place in (0, pi/4), where Taylor's
+ * series cut at the 19th power err by less than 2^-56. */
 static void sin_cos_random(uint64_t bits, double *out_sin, double *out_cos)
 {
     const double x = (double)((bits >> 15) % ((uint64_t)1 << 49) * 2 + 1) * 0x1p-50;
@@ -127,9 +128,9 @@ double cti_rng_normal(cti_rng_key key, uint64_t index)
     return normal_attempt(key, index, 0);
 }
 
-/* Where plain redrawing does not hit [low, high] (a narrow or far interval): a uniform proposal over the part of it that
- * matters, accepted with probability exp(-(x^2 - m^2) / 2 std^2), m being the point nearest to 0. The part left out
- * holds less than e^-40 of the interval's mass. */
+/* Where plain redrawing does not hit [low, high] (a narrow or far interval): a uniform proposal over the part
+ * of it that matters, accepted with probability exp(-(x^2 - m^2) / 2 std^2), m being the point nearest to 0.
+ * The part left out holds less than e^-40 of the interval's mass. */
 static double trunc_tail(cti_rng_key key, uint64_t index, double std, double low, double high)
 {
     const double m = low > 0.0 ? low : high < 0.0 ? high : 0.0;

@@ -113,7 +113,8 @@ const char *cti_str_text(const cti_str *s)
 
 ct_status cti_str_check(const cti_str *s, ct_err *err)
 {
-    return s->failed ? CT_FAIL(err, CT_ERR_MEMORY, "no memory for a text of %zu bytes and more", s->len) : CT_OK;
+    return s->failed ? CT_FAIL(err, CT_ERR_MEMORY, "no memory for a text of %zu bytes and more", s->len)
+                     : CT_OK;
 }
 
 bool cti_str_eq(const char *a, const char *b)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers and text, in both directions. strtod and printf see digits and an exponent only, never a decimal point, so that
- * no locale can change the result. */
+/* Numbers and text, in both directions. strtod and printf see digits and an exponent only, never a decimal
+ * point, so that no locale can change the result. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,8 +79,8 @@ bool cti_parse_i64(const char *text, int64_t *out)
     return true;
 }
 
-/* What is kept of a decimal number. A double's exact halfway points have at most 767 digits, so that with a sticky digit
- * after 800 the rounding is right for any length. */
+/* What is kept of a decimal number. A double's exact halfway points have at most 767 digits, so that with a
+ * sticky digit after 800 the rounding is right for any length. */
 enum { DECIMAL_MAX_DIGITS = 800, DECIMAL_MAX_EXPONENT = 100000000 };
 
 typedef struct decimal {
@@ -236,8 +236,8 @@ static void round_away(shortest *s)
     }
 }
 
-/* For finite value > 0: the fewest digits that read back. The nearest decimal of n digits may fail and the one above it
- * not, since below a power of two the doubles lie twice as dense as above. */
+/* For finite value > 0: the fewest digits that read back. The nearest decimal of n digits may fail and the
+ * one above it not, since below a power of two the doubles lie twice as dense as above. */
 static shortest shortest_digits(double value)
 {
     shortest s = {.n = 0};
@@ -296,7 +296,8 @@ char *cti_format_f64(double value, char buf[32])
             p += s.n - 1;
         }
         const int exponent = s.point - 1;
-        (void)snprintf(p, 8, "e%c%02d", exponent < 0 ? '-' : '+', (exponent < 0 ? -exponent : exponent) % 1000);
+        (void)snprintf(p, 8, "e%c%02d", exponent < 0 ? '-' : '+',
+                       (exponent < 0 ? -exponent : exponent) % 1000);
         return buf;
     }
     int i = 0;

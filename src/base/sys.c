@@ -58,7 +58,8 @@ static bool leading_number(const char *text, int64_t *out, const char **out_rest
     return p > first;
 }
 
-/* This process's group as /proc/self/cgroup has it: version 2 ("0::/path") or version 1's line of one controller. */
+/* This process's group as /proc/self/cgroup has it: version 2 ("0::/path") or version 1's line of one
+ * controller. */
 static bool group_path(const char *controller, char *out, size_t size)
 {
     char text[SYS_TEXT_BYTES];
@@ -94,9 +95,11 @@ static bool group_path(const char *controller, char *out, size_t size)
     return false;
 }
 
-/* Calls visit(folder, value) for the process's group and each one above it up to the mount, since each may set a bound.
- * Inside a container the path may name folders of the host that are not seen; the mount itself then counts. */
-static void visit_groups(const char *controller, void (*visit)(const char *folder, int64_t *value), int64_t *value)
+/* Calls visit(folder, value) for the process's group and each one above it up to the mount, since each may
+ * set a bound. Inside a container the path may name folders of the host that are not seen; the mount itself
+ * then counts. */
+static void visit_groups(const char *controller, void (*visit)(const char *folder, int64_t *value),
+                         int64_t *value)
 {
     char path[SYS_PATH_BYTES / 2], folder[SYS_PATH_BYTES];
     if (!group_path(controller, path, sizeof path)) {
@@ -174,7 +177,8 @@ static void memory_v1(const char *folder, int64_t *bytes)
     char text[64];
     int64_t limit;
     const char *rest;
-    if (read_group_file(folder, "memory.limit_in_bytes", text, sizeof text) && leading_number(text, &limit, &rest)) {
+    if (read_group_file(folder, "memory.limit_in_bytes", text, sizeof text) &&
+        leading_number(text, &limit, &rest)) {
         lower_to(limit, bytes);
     }
 }
@@ -271,9 +275,9 @@ void cti_cpu_name(char *buf, size_t size)
 {
     static const struct {
         const char *code, *name;
-    } implementers[] = {{"0x41", "Arm"},    {"0x42", "Broadcom"}, {"0x43", "Cavium"}, {"0x46", "Fujitsu"},
+    } implementers[] = {{"0x41", "Arm"},       {"0x42", "Broadcom"}, {"0x43", "Cavium"}, {"0x46", "Fujitsu"},
                         {"0x48", "HiSilicon"}, {"0x4e", "NVIDIA"},   {"0x50", "APM"},    {"0x51", "Qualcomm"},
-                        {"0x61", "Apple"},  {"0x70", "Phytium"},  {"0xc0", "Ampere"}};
+                        {"0x61", "Apple"},     {"0x70", "Phytium"},  {"0xc0", "Ampere"}};
     char text[SYS_TEXT_BYTES], code[32];
     if (read_text("/proc/cpuinfo", text, sizeof text)) {
         if (info_value(text, "model name", buf, size)) {
@@ -297,10 +301,12 @@ ct_status cti_exe_dir(const ct_alloc *alloc, char **out_dir, ct_err *err)
     const ssize_t n = readlink("/proc/self/exe", path, sizeof path);
     if (n < 0) {
         char buf[128];
-        return CT_FAIL(err, CT_ERR_IO, "'/proc/self/exe' cannot be read: %s", strerror_r(errno, buf, sizeof buf));
+        return CT_FAIL(err, CT_ERR_IO, "'/proc/self/exe' cannot be read: %s",
+                       strerror_r(errno, buf, sizeof buf));
     }
     if ((size_t)n >= sizeof path) {
-        return CT_FAIL(err, CT_ERR_RANGE, "the path of the running program is longer than %d bytes", SYS_PATH_BYTES);
+        return CT_FAIL(err, CT_ERR_RANGE, "the path of the running program is longer than %d bytes",
+                       SYS_PATH_BYTES);
     }
     path[n] = '\0';
     char *slash = strrchr(path, '/');
