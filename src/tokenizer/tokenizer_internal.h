@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the room share: tables, the regular expressions, the pipeline's steps, a call's scratch memory. */
+#ifndef CTI_TOKENIZER_INTERNAL_H
+#define CTI_TOKENIZER_INTERNAL_H
+
+#include "base/base.h"
+#include "tokenizer/tokenizer.h"
+
+/* --- tables (tokenizer_vocab.c) --- */
+
+typedef struct cti_token {
+    size_t offset; /* into cti_vocab.bytes */
+    int32_t size;  /* -1: no token has this id */
+} cti_token;
+
+/* Token text <-> id. Zero-initialise with the allocator. */
+typedef struct cti_vocab {
+    const ct_alloc *alloc; /* borrows */
+    cti_str bytes;         /* owns: all texts end to end */
+    cti_token *tokens;     /* owns: by id */
+    int32_t n_ids, cap_ids, n_tokens;
+    int32_t *slots; /* owns: hash table of id + 1, 0 is free */
+    size_t n_slots; /* a power of two, or 0 */
+} cti_vocab;
+
+#define CTI_MAX_IDS (1 << 24) /* ids of one vocabulary; above it is a damaged file */
+
+void cti_vocab_init(cti_vocab *vocab, const ct_alloc *alloc);
+void cti_vocab_deinit(cti_vocab *vocab);
+int32_t cti_vocab_find(const cti_vocab *vocab, const char *text, size_t size); /* -1: not there */
+/* Refuses (ERR_FORMAT) an id or a text that is taken and an id outside [0, CTI_MAX_IDS). */
+CT_MUST_CHECK ct_status cti_vocab_add(cti_vocab *vocab, int32_t id, const char *text, size_t size, ct_err *err);
+static inline bool cti_vocab_has(const cti_vocab *vocab, int32_t id)
+{
+    return id >= 0 && id < vocab->n_ids && vocab->tokens[id].size >= 0;
+}
+static inline const char *cti_vocab_text(const cti_vocab *vocab, int32_t id)
+{
+    return vocab->bytes.data + vocab->tokens[id].offset;
+}
+
+/* (left id, right id) -> (rank, merged id). */
+typedef struct cti_merge {
+    int32_t left, right; /* left -1: a free slot */
+    int32_t rank, id;
+} cti_merge;
+typedef struct cti_merges {
+    const ct_alloc *alloc; /* borrows */
+    cti_merge *slots;      /* owns */
+    size_t n_slots;        /* a power of two, or 0 */
+    int32_t n;
+} cti_merges;
+
+void cti_merges_init(cti_merges *merges, const ct_alloc *alloc);
+void cti_merges_deinit(cti_merges *merges);
+/* The rank of the first merge with these parts stands; a later one takes its place (the order of the file's own map). */
+CT_MUST_CHECK ct_status cti_merges_put(cti_merges *merges, cti_merge merge, ct_err *err);
+const cti_merge *cti_merges_find(const cti_merges *merges, int32_t left, int32_t right); /* NULL: none */
+
+static inline uint64_t cti_mix_pair(int32_t left, int32_t right)
+{
+    uint64_t x = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9e3779b97f4a7c15u;
+    return x ^ x >> 29;
+}
+
+/* --- the byte alphabet (tokenizer_bytes.c): each byte as a printable character, as GPT-2 defined it --- */
+
+uint32_t cti_byte_to_char(unsigned char byte);
+int cti_char_to_byte(uint32_t cp); /* -1: not in the alphabet */
+void cti_bytes_to_alphabet(const char *bytes, size_t size, cti_str *out);
+/* Appends the bytes that text stands for; false (nothing appended) where a character is not of the alphabet. */
+bool cti_alphabet_to_bytes(const char *text, size_t size, cti_str *out);
+
+/* UTF-8: ill-formed parts become U+FFFD, one for each maximal part. True where text is well-formed (out untouched). */
+bool cti_utf8_is_valid(const char *text, size_t size);
+void cti_utf8_repair(const char *text, size_t size, cti_str *out);
+
+/* --- regular expressions (tokenizer_regex.c) --- */
+
+typedef struct cti_regex cti_regex;
+/* The pattern is in Oniguruma's Ruby syntax, as Hugging Face files hold it; it is translated to PCRE2. What PCRE2 would
+ * read otherwise is refused. where: stands in errors. */
+CT_MUST_CHECK ct_status cti_regex_create(const ct_alloc *alloc, const char *pattern, size_t size, const char *where,
+                                         cti_regex **out_regex, ct_err *err);
+void cti_regex_destroy(cti_regex **regex);
+
+typedef struct cti_matcher cti_matcher; /* what one thread needs to match */
+CT_MUST_CHECK ct_status cti_matcher_create(const ct_alloc *alloc, cti_matcher **out_matcher, ct_err *err);
+void cti_matcher_destroy(cti_matcher **matcher);
+
+/* The leftmost match at or after `from` in well-formed UTF-8; *out_start = SIZE_MAX where there is none. */
+CT_MUST_CHECK ct_status cti_regex_find(const cti_regex *regex, cti_matcher *matcher, const char *text, size_t size,
+                                       size_t from, size_t *out_start, size_t *out_end, ct_err *err);
+
+/* --- what a pattern of the file is: a literal or a regular expression --- */
+
+typedef struct cti_pattern {
+    cti_regex *regex; /* owns; NULL: literal */
+    char *literal;    /* owns */
+    size_t literal_size;
+} cti_pattern;
+void cti_pattern_deinit(cti_pattern *pattern, const ct_alloc *alloc);
+/* Walks the matches of a pattern over one text, empty ones included, each empty one once. */
+typedef struct cti_walk {
+    const cti_pattern *pattern;
+    cti_matcher *matcher;
+    const char *text;
+    size_t size, from, last_end; /* last_end SIZE_MAX: no match yet */
+} cti_walk;
+cti_walk cti_walk_start(const cti_pattern *pattern, cti_matcher *matcher, const char *text, size_t size);
+CT_MUST_CHECK ct_status cti_walk_next(cti_walk *walk, size_t *out_start, size_t *out_end, ct_err *err);
+
+/* --- pre-tokenizer steps (tokenizer_split.c) --- */
+
+typedef enum cti_behaviour {
+    CTI_BEHAVIOUR_REMOVED,
+    CTI_BEHAVIOUR_ISOLATED,
+    CTI_BEHAVIOUR_MERGED_WITH_PREVIOUS,
+    CTI_BEHAVIOUR_MERGED_WITH_NEXT,
+    CTI_BEHAVIOUR_CONTIGUOUS,
+    CTI_BEHAVIOUR_COUNT
+} cti_behaviour;
+
+typedef enum cti_scheme { CTI_SCHEME_NEVER, CTI_SCHEME_FIRST, CTI_SCHEME_ALWAYS, CTI_SCHEME_COUNT } cti_scheme;
+
+typedef enum cti_step_kind {
+    CTI_STEP_PREFIX_SPACE, /* a blank in front of each piece that has none */
+    CTI_STEP_SPLIT,
+    CTI_STEP_BYTES,     /* bytes to the byte alphabet */
+    CTI_STEP_METASPACE, /* blanks become `mark`, and one is put in front by scheme */
+    CTI_STEP_COUNT
+} cti_step_kind;
+
+typedef struct cti_step {
+    cti_step_kind kind;
+    cti_pattern pattern; /* owns; SPLIT */
+    cti_behaviour behaviour;
+    bool invert;
+    char mark[5]; /* METASPACE: one character in UTF-8 */
+    cti_scheme scheme;
+} cti_step;
+
+typedef struct cti_span {
+    size_t start, size;
+    bool at_start; /* begins where the whole text begins */
+} cti_span;
+typedef struct cti_pieces {
+    const char *text; /* borrows: own.data, or the text that came in */
+    cti_str own;      /* owns */
+    cti_span *spans;  /* owns */
+    size_t n, cap;
+} cti_pieces;
+CT_MUST_CHECK ct_status cti_pieces_push(cti_pieces *pieces, const ct_alloc *alloc, cti_span span, ct_err *err);
+
+/* --- normalizer steps (tokenizer_normalize.c) --- */
+
+typedef enum cti_norm_kind {
+    CTI_NORM_NFC,
+    CTI_NORM_NFD,
+    CTI_NORM_NFKC,
+    CTI_NORM_NFKD,
+    CTI_NORM_LOWERCASE,
+    CTI_NORM_REPLACE,
+    CTI_NORM_PREPEND,
+    CTI_NORM_COUNT
+} cti_norm_kind;
+typedef struct cti_norm {
+    cti_norm_kind kind;
+    cti_pattern pattern; /* owns; REPLACE */
+    char *content;       /* owns; REPLACE, PREPEND */
+    size_t content_size;
+} cti_norm;
+
+/* --- decoder steps (tokenizer_decode.c) --- */
+
+typedef enum cti_dec_kind {
+    CTI_DEC_BYTE_LEVEL,
+    CTI_DEC_BYTE_FALLBACK,
+    CTI_DEC_FUSE,
+    CTI_DEC_REPLACE, /* literal only */
+    CTI_DEC_STRIP,   /* after Fuse, at the start of the text only */
+    CTI_DEC_METASPACE,
+    CTI_DEC_COUNT
+} cti_dec_kind;
+typedef struct cti_dec {
+    cti_dec_kind kind;
+    char *from, *to; /* own */
+    size_t from_size, to_size;
+    int64_t n_start; /* STRIP: at most so many `from` characters */
+} cti_dec;
+
+/* --- added tokens (tokenizer_added.c) --- */
+
+typedef struct cti_added {
+    int32_t id;
+    bool special, single_word, lstrip, rstrip, normalized;
+    char *content; /* owns */
+    size_t size;
+} cti_added;
+
+/* A set of strings; finds the longest that begins at a place. */
+typedef struct cti_trie_node {
+    int32_t child, sibling; /* -1: none */
+    int32_t value;          /* index of the added token, -1: none */
+    unsigned char byte;
+} cti_trie_node;
+typedef struct cti_trie {
+    cti_trie_node *nodes; /* owns */
+    int32_t n, cap;
+    int32_t roots[256]; /* node of each first byte, -1: none */
+} cti_trie;
+CT_MUST_CHECK ct_status cti_trie_add(cti_trie *trie, const ct_alloc *alloc, const char *text, size_t size,
+                                     int32_t value, ct_err *err);
+void cti_trie_deinit(cti_trie *trie, const ct_alloc *alloc);
+
+/* --- a call's scratch memory --- */
+
+typedef struct cti_symbol {
+    int32_t id, prev, next; /* prev, next: indices, -1 at the ends; id -1: merged away */
+} cti_symbol;
+typedef struct cti_candidate {
+    int32_t rank, pos, left, right, id;
+} cti_candidate;
+
+enum { CTI_CACHE_KEY_BYTES = 32, CTI_CACHE_IDS = 8, CTI_CACHE_SLOTS = 8192 };
+typedef struct cti_cache_slot {
+    unsigned char size; /* of key; 0: empty */
+    unsigned char n_ids;
+    char key[CTI_CACHE_KEY_BYTES];
+    int32_t ids[CTI_CACHE_IDS];
+} cti_cache_slot;
+
+typedef struct cti_scratch {
+    const ct_alloc *alloc; /* borrows */
+    cti_matcher *matcher;  /* owns */
+    cti_str repaired, norm_a, norm_b;
+    cti_pieces pieces[2];
+    cti_symbol *symbols; /* owns */
+    size_t cap_symbols;
+    cti_candidate *heap; /* owns */
+    size_t n_heap, cap_heap;
+    cti_cache_slot *cache; /* owns; NULL: no cache */
+} cti_scratch;
+CT_MUST_CHECK ct_status cti_scratch_init(cti_scratch *scratch, const ct_alloc *alloc, bool cache, ct_err *err);
+void cti_scratch_deinit(cti_scratch *scratch);
+
+/* --- the tokenizer --- */
+
+struct ct_tokenizer {
+    const ct_alloc *alloc; /* borrows */
+    ct_tokenizer_options options;
+    cti_vocab vocab; /* model and added tokens */
+    cti_merges merges;
+    int32_t n_merges;      /* lines of the file */
+    int32_t char_ids[2048]; /* id of each one-character token below U+0800, -1: none */
+    int32_t byte_ids[256];  /* byte fallback: ids of <0x00>..<0xFF>, -1: none */
+    int32_t n_model_ids;    /* ids of the model are below; added tokens may be above or among them */
+    bool *is_added;         /* owns: by id; true where the token is not the model's (only added) */
+    bool byte_fallback, fuse_unk, ignore_merges;
+    int32_t unk_id;
+    cti_norm *norms; /* owns */
+    size_t n_norms;
+    cti_step *steps; /* owns */
+    size_t n_steps;
+    cti_dec *decs; /* owns */
+    size_t n_decs;
+    bool has_decoder; /* false: tokens are joined with blanks */
+    cti_added *added; /* owns */
+    size_t n_added;
+    cti_trie raw[2], normed[2]; /* [1]: special tokens too; added tokens matched before and after normalizing */
+    int32_t *template_before, *template_after; /* own: the post-processor's ids round the text */
+    size_t n_before, n_after;
+    int32_t bos_id, eos_id, pad_id;
+    unsigned default_flags;
+    /* Decoded bytes of each token: decoded_at[id] .. decoded_at[id + 1] of decoded. */
+    cti_str decoded;
+    size_t *decoded_at; /* owns: vocab.n_ids + 1 */
+    bool *special;      /* owns: by id */
+    cti_str notes, warnings;
+};
+
+/* --- between files --- */
+
+/* tokenizer_split.c: cuts text into words by the steps; *out points into scratch. */
+CT_MUST_CHECK ct_status cti_pretokenize(const cti_step *steps, size_t n_steps, cti_scratch *scratch, const char *text,
+                                        size_t size, bool at_start, const cti_pieces **out_pieces, ct_err *err);
+void cti_step_deinit(cti_step *step, const ct_alloc *alloc);
+/* tokenizer_normalize.c: *out_text is text itself or points into scratch. */
+CT_MUST_CHECK ct_status cti_normalize(const cti_norm *norms, size_t n_norms, cti_scratch *scratch, const char *text,
+                                      size_t size, const char **out_text, size_t *out_size, ct_err *err);
+/* tokenizer_bpe.c: appends the ids of one word. base + offset: its place, for errors. */
+CT_MUST_CHECK ct_status cti_bpe_word(const ct_tokenizer *tok, cti_scratch *scratch, const char *word, size_t size,
+                                     ct_tokens *tokens, ct_err *err);
+CT_MUST_CHECK ct_status cti_tokens_push(ct_tokens *tokens, int32_t id, ct_err *err);
+/* tokenizer_added.c */
+typedef struct cti_hit {
+    int32_t added; /* index, -1: plain text */
+    size_t start, end;
+} cti_hit;
+/* The next stretch of text from *place on: plain text up to a token, or a token. False at the end. Zero-initialise. */
+typedef struct cti_added_walk {
+    size_t place, search; /* plain text not given out begins at place; the search goes on at search */
+    cti_hit token;        /* found and waiting behind plain text */
+    bool waiting;
+} cti_added_walk;
+bool cti_added_next(const ct_tokenizer *tok, const cti_trie *trie, const char *text, size_t size, cti_added_walk *walk,
+                    cti_hit *out_hit);
+/* Registers or completes an added token, with the checks on collisions. id -1: the token's own id in the vocabulary, or
+ * the next free one. */
+CT_MUST_CHECK ct_status cti_added_put(ct_tokenizer *tok, cti_added token, const char *where, ct_err *err);
+CT_MUST_CHECK ct_status cti_added_finish(ct_tokenizer *tok, cti_scratch *scratch, ct_err *err);
+/* tokenizer_json.c, tokenizer_pipeline.c */
+CT_MUST_CHECK ct_status cti_tokenizer_parse(ct_tokenizer *tok, const json_t *root, const char *name, ct_err *err);
+CT_MUST_CHECK ct_status cti_parse_normalizer(ct_tokenizer *tok, const json_t *json, const char *name, ct_err *err);
+CT_MUST_CHECK ct_status cti_parse_pre_tokenizer(ct_tokenizer *tok, const json_t *json, const char *name, ct_err *err);
+CT_MUST_CHECK ct_status cti_parse_post_processor(ct_tokenizer *tok, const json_t *json, const char *name, ct_err *err);
+CT_MUST_CHECK ct_status cti_parse_decoder(ct_tokenizer *tok, const json_t *json, const char *name, ct_err *err);
+CT_MUST_CHECK ct_status cti_add_byte_level(ct_tokenizer *tok, bool prefix_space, bool use_regex, ct_err *err);
+CT_MUST_CHECK ct_status cti_add_decoder_byte_level(ct_tokenizer *tok, ct_err *err);
+CT_MUST_CHECK ct_status cti_merge_add(ct_tokenizer *tok, const char *left, size_t left_size, const char *right,
+                                      size_t right_size, int64_t rank, const char *where, ct_err *err);
+/* tokenizer_decode.c: fills `decoded` and `special`. */
+CT_MUST_CHECK ct_status cti_decode_prepare(ct_tokenizer *tok, ct_err *err);
+/* tokenizer_config.c */
+CT_MUST_CHECK ct_status cti_tokenizer_config_parse(ct_tokenizer *tok, const json_t *root, const char *name, ct_err *err);
+
+extern const char *const CTI_GPT2_PATTERN;
+
+#endif
