@@ -4,9 +4,9 @@
 #define CT_COMM_ENGINES_H
 
 #include "base/str.h"
-#include "comm/local/local_engine.h"
+#include "comm/local/local_engine.h" /* layers: for the rooms above; comm itself does not include this */
 #ifdef CT_HAVE_GLOO
-#include "comm/gloo/gloo_engine.h"
+#include "comm/gloo/gloo_engine.h" /* layers: for the rooms above; comm itself does not include this */
 #endif
 
 /* name: "auto" (or NULL) takes local for one process and gloo for more. Fails: CT_ERR_USAGE for an unknown name,
