@@ -135,7 +135,7 @@ static ct_status emit_adamw(emit *e, int32_t i, const ct_optim_values *v, ct_val
     attrs.weight_decay = (ct_f64_list){n, hyper + 3 * n};
     CT_TRY(segments_of(e, group, &attrs.segments, err));
     const ct_value *flat = ct_graph_value_c(e->g, e->flats[i]);
-    const ct_dtype dtype = flat->dtype;
+    const ct_dtype dtype = e->spec->has_bf16_moments ? CT_DTYPE_BF16 : flat->dtype;
     const int64_t n_local = flat->dims[0];
     ct_value_id m1, m2, out[3];
     CT_TRY(named(e, CT_VALUE_STATE, "exp_avg", group->name, dtype, n_local, &m1, err));

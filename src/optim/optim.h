@@ -22,6 +22,7 @@ typedef struct ct_optim_spec {
     const ct_optim_group *groups;
     int32_t n_groups;
     double max_norm;
+    bool has_bf16_moments; /* moments in bf16 instead of the parameters' dtype */
 } ct_optim_spec;
 
 /* What the host writes and reads around the emitted programs. */

@@ -12,6 +12,7 @@
 #include "ctitan/backend.h"
 #include "ctitan/component.h"
 #include "mesh/flat.h"
+#include "mesh/mesh.h"
 #include "passes/plan.h"
 #include "runtime/runtime.h"
 

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Step lines, rates and memory. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/base.h"
+#include "train/trainer.h"
+
+#define GIB (1024.0 * 1024.0 * 1024.0)
+
+/* Colours of the step line, as upstream's. */
+typedef struct palette {
+    const char *red, *green, *orange, *turquoise, *blue, *cyan, *magenta, *reset;
+} palette;
+static const palette colors = {"\033[31m", "\033[32m", "\033[38;2;180;60;0m", "\033[38;2;54;234;195m",
+                               "\033[34m", "\033[36m", "\033[35m",            "\033[39m"};
+static const palette plain = {"", "", "", "", "", "", "", ""};
+
+void cti_metrics_start(cti_metrics *m, const cti_engine *engine, double flops_per_token, bool color)
+{
+    m->last_ns = cti_now_ns();
+    m->tokens = 0;
+    m->flops_per_token = flops_per_token;
+    m->peak_flops = engine->facts.peak_flops;
+    m->memory_bytes = engine->facts.memory_bytes;
+    m->color = color;
+}
+
+/* 1234.5 -> "1,234.50" */
+static const char *thousands_2(double value, char buf[64])
+{
+    char whole[32];
+    const double rounded = nearbyint(value * 100.0) / 100.0;
+    const double floor_part = floor(rounded);
+    (void)snprintf(buf, 64, "%s.%02d", cti_format_thousands((int64_t)floor_part, whole),
+                   (int)nearbyint((rounded - floor_part) * 100.0)); /* at most 32 + 3 bytes */
+    return buf;
+}
+
+void cti_metrics_log(cti_metrics *m, ct_log *log, int64_t step, double loss, double grad_norm)
+{
+    const int64_t now = cti_now_ns();
+    const double seconds = (double)(now - m->last_ns) / 1e9;
+    const double tps = seconds > 0.0 ? (double)m->tokens / seconds : 0.0;
+    const double peak_memory = (double)cti_peak_rss_bytes();
+    const palette *c = m->color ? &colors : &plain;
+    char tps_text[32], tflops_text[64], mfu[32] = "N/A";
+    if (m->peak_flops > 0.0) {
+        (void)snprintf(mfu, sizeof mfu, "%.2f%%", 100.0 * m->flops_per_token * tps / m->peak_flops);
+    }
+    CT_INFO(log, "%sstep: %2" PRId64 "  %sloss: %8.5f  %sgrad_norm: %7.4f  %smemory: %5.2fGiB(%.2f%%)  %stps: %s  "
+                 "%stflops: %s  %smfu: %s%s",
+            c->red, step, c->green, loss, c->orange, grad_norm, c->turquoise, peak_memory / GIB,
+            m->memory_bytes > 0 ? 100.0 * peak_memory / (double)m->memory_bytes : 0.0, c->blue,
+            cti_format_thousands((int64_t)nearbyint(tps), tps_text), c->cyan,
+            thousands_2(m->flops_per_token * tps / 1e12, tflops_text), c->magenta, mfu, c->reset);
+    m->last_ns = now;
+    m->tokens = 0;
+}
+
+char *cti_format_timedelta(int64_t seconds, char buf[32])
+{
+    const int64_t days = seconds / 86400, rest = seconds % 86400;
+    int used = 0;
+    if (days > 0) {
+        used = snprintf(buf, 32, "%" PRId64 " day%s, ", days, days == 1 ? "" : "s");
+    }
+    if (used >= 0 && used < 32) {
+        (void)snprintf(buf + used, (size_t)(32 - used), "%" PRId64 ":%02" PRId64 ":%02" PRId64, rest / 3600,
+                       rest / 60 % 60, rest % 60); /* cut only for absurd day counts */
+    }
+    return buf;
+}
+
+void cti_log_plan(ct_log *log, const ct_plan *plan)
+{
+    static const struct {
+        ct_value_kind kind;
+        const char *name;
+    } rows[] = {{CT_VALUE_PARAM, "parameters"}, {CT_VALUE_STATE, "optimizer states"}, {CT_VALUE_GRAD, "gradients"},
+                {CT_VALUE_CONST, "tables"},     {CT_VALUE_INPUT, "inputs"},           {CT_VALUE_ACT, "activations"}};
+    char line[512], text[32];
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const int n = snprintf(line + used, sizeof line - used, "%s %s, ", rows[i].name,
+                               cti_format_bytes(plan->class_bytes[rows[i].kind], text));
+        used += n > 0 ? (size_t)n : 0;
+    }
+    (void)snprintf(line + used, sizeof line - used, "workspace %s", cti_format_bytes(plan->workspace_bytes, text));
+    char total[32];
+    CT_INFO(log, "Planned memory: %s in one block (%s)", cti_format_bytes(plan->total_bytes, total), line);
+}
+
+void cti_log_shards(ct_log *log, const cti_trainer *t)
+{
+    static const char *const prefixes[] = {"flat", "exp_avg", "exp_avg_sq"};
+    const ct_flat_layout *l = t->step->layout;
+    for (int32_t g = 0; g < l->n_groups; g++) {
+        for (int32_t m = 0; m < l->groups[g].n_members; m++) {
+            int64_t begin, end;
+            ct_flat_local_range(&l->groups[g], m, l->degree, t->mesh.coord[CT_AXIS_DP_SHARD], &begin, &end);
+            for (size_t p = 0; p < sizeof prefixes / sizeof prefixes[0]; p++) {
+                CT_INFO(log, "[Shard] rank %" PRId64 ": %s%s%s [%" PRId64 ", %" PRId64 ") of %" PRId64, t->mesh.rank,
+                        p == 0 ? "" : prefixes[p], p == 0 ? "" : ".", l->groups[g].members[m].name, begin, end,
+                        l->groups[g].members[m].numel);
+            }
+        }
+    }
+}

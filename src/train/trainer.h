@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The map of the room `train`: one run from resolved settings to the last step.
+ *
+ *   step.c            model spec -> compiled step            engine.c      device, plan, runtime, weights
+ *   trainer_setup.c   settings -> mesh, model, data, device  trainer_loop.c  the step loop
+ *   metrics.c         step lines, rates, memory              checkpoint_glue.c  what a checkpoint holds of a run
+ *   generate.c        text from a checkpoint                 override_check.c   overrides proved equal before use
+ *
+ *     cti_trainer *t;
+ *     CT_TRY(cti_trainer_open(&options, &t, err));
+ *     CT_TRY(cti_trainer_run(t, err));
+ *     cti_trainer_close(&t);
+ */
+#ifndef CTI_TRAIN_TRAINER_H
+#define CTI_TRAIN_TRAINER_H
+
+#include <signal.h>
+
+#include "comm/comm.h"
+#include "component/component.h"
+#include "data/data.h"
+#include "train/engine.h"
+#include "train/step.h"
+
+typedef struct cti_trainer_options {
+    const ct_alloc *alloc;
+    ct_log *log;
+    ct_registry *registry;
+    cti_plugins *plugins;
+    cti_run_config *run;      /* resolved; overrides not yet applied */
+    const char *module;       /* as given: "llama3" */
+    ct_bootstrap *bootstrap;
+    const char *share_dir;    /* installed data: demo.jsonl, tokenizer/ */
+    const char *version;
+    const volatile sig_atomic_t *stop; /* set by a signal handler; NULL: none. The step is finished, then the run ends */
+    const ct_backend *const *backends; /* NULL-terminated */
+} cti_trainer_options;
+
+typedef struct cti_metrics {
+    int64_t last_ns;       /* time of the last logged step */
+    int64_t tokens;        /* of this rank since then */
+    double flops_per_token;
+    double peak_flops;     /* 0: unknown */
+    int64_t memory_bytes;  /* of the device */
+    bool color;
+} cti_metrics;
+
+typedef struct cti_trainer {
+    cti_trainer_options o;
+    const ct_alloc *alloc;
+    ct_log *log;
+    ct_component *root;
+    ct_mesh mesh;
+    ct_comm *world;
+    ct_comm *axis[CT_MAX_AXES];    /* groups of the axes above 1 */
+    cti_step *step;
+    cti_engine *engine;
+    ct_dtype compute_dtype;
+    int64_t local_batch, global_batch, seq_len, accumulation;
+    int64_t n_params;
+    const ct_optim_group *groups;  /* the tree's arena */
+    int32_t n_groups;
+    ct_lr_schedule schedule;
+    uint64_t seed;
+    /* data */
+    ct_tokenizer *tokenizer;
+    ct_encoder *encoder;
+    ct_corpus *corpus;
+    ct_loader *loader;
+    int64_t n_streams, first_stream, n_local_streams;
+    uint64_t encode_hash;
+    unsigned encode_flags;
+    int32_t *batch_room; /* owns what the batches point into */
+    ct_batch *batches;   /* one per micro-batch of a step */
+    cti_action *actions;
+    /* state */
+    int64_t current_step;     /* last finished step */
+    int64_t tokens_seen;      /* over all ranks */
+    cti_metrics metrics;
+} cti_trainer;
+
+CT_MUST_CHECK ct_status cti_trainer_open(const cti_trainer_options *options, cti_trainer **out_trainer, ct_err *err);
+CT_MUST_CHECK ct_status cti_trainer_run(cti_trainer *trainer, ct_err *err);
+void cti_trainer_close(cti_trainer **trainer);
+
+/* Opens the loader with this number of streams (a resumed run: the saved one). ERR_USAGE where the data ranks do not divide it. */
+CT_MUST_CHECK ct_status cti_trainer_open_loader(cti_trainer *trainer, int64_t n_streams, ct_err *err);
+
+/* ---- parts (trainer_setup.c, metrics.c, checkpoint_glue.c) ---- */
+
+void cti_metrics_start(cti_metrics *metrics, const cti_engine *engine, double flops_per_token, bool color);
+/* The step line, then the counters start anew. */
+void cti_metrics_log(cti_metrics *metrics, ct_log *log, int64_t step, double loss, double grad_norm);
+/* "0:01:40", as Python prints a time span of whole seconds. buf holds 32 bytes. */
+char *cti_format_timedelta(int64_t seconds, char buf[32]);
+/* Logs the plan's classes of memory and their sum. */
+void cti_log_plan(ct_log *log, const ct_plan *plan);
+/* Logs local ranges of every parameter and moment (--debug.print-shards). */
+void cti_log_shards(ct_log *log, const cti_trainer *trainer);
+
+/* Where the run begins: a checkpoint of its folder, initial weights, or nothing. Logs which. */
+CT_MUST_CHECK ct_status cti_trainer_load(cti_trainer *trainer, ct_err *err);
+/* Saves after step `step` where the settings ask for it. */
+CT_MUST_CHECK ct_status cti_trainer_save(cti_trainer *trainer, int64_t step, bool is_last, ct_err *err);
+
+#endif

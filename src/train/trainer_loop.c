@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The step loop. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "train/trainer.h"
+
+static ct_status write_input(cti_trainer *t, ct_value_id value, const void *host, ct_err *err)
+{
+    return ct_runtime_write(t->engine->runtime, 0, value, host,
+                            ct_value_size_bytes(ct_graph_value_c(t->step->graph, value)), err);
+}
+
+/* All micro-batches of the step, and the number of labels that count over all ranks. CT_END_OF_DATA where any rank has no more. */
+static ct_status fetch(cti_trainer *t, int64_t *out_valid, ct_err *err)
+{
+    int64_t counts[2] = {0, 0}; /* valid labels; ranks at the end */
+    for (int64_t m = 0; m < t->accumulation; m++) {
+        const ct_status st = ct_loader_next(t->loader, &t->batches[m], err);
+        if (st == CT_END_OF_DATA) {
+            counts[1] = 1;
+            break;
+        }
+        CT_TRY(st);
+        counts[0] += t->batches[m].n_valid;
+    }
+    CT_TRY(ct_comm_all_reduce(t->world, counts, counts, 2, CT_DTYPE_I64, CT_REDUCE_SUM, NULL, err));
+    if (counts[1] > 0) {
+        return CT_END_OF_DATA;
+    }
+    if (counts[0] == 0) {
+        return CT_FAIL(err, CT_ERR_DATA, "step %" PRId64 ": no label of the whole batch counts", t->current_step + 1);
+    }
+    *out_valid = counts[0];
+    return CT_OK;
+}
+
+static ct_status feed_micro_batch(cti_trainer *t, int32_t index, float inv_tokens, ct_err *err)
+{
+    const ct_batch *b = &t->batches[index];
+    const int32_t n_segments = (int32_t)b->n_segments, first = index == 0;
+    CT_TRY(write_input(t, t->step->build.tokens, b->tokens, err));
+    CT_TRY(write_input(t, t->step->build.labels, b->labels, err));
+    CT_TRY(write_input(t, t->step->build.positions, b->positions, err));
+    CT_TRY(write_input(t, t->step->build.segments, b->segments, err));
+    CT_TRY(write_input(t, t->step->build.n_segments, &n_segments, err));
+    CT_TRY(write_input(t, t->step->build.inv_tokens, &inv_tokens, err));
+    return write_input(t, t->step->optim.first, &first, err);
+}
+
+static ct_status feed_update(cti_trainer *t, int64_t step, ct_err *err)
+{
+    double lr[64];
+    CT_ASSERT(t->n_groups <= 64);
+    const double factor = ct_lr_factor(&t->schedule, step - 1);
+    for (int32_t g = 0; g < t->n_groups; g++) {
+        lr[g] = t->groups[g].lr * factor;
+    }
+    CT_TRY(write_input(t, t->step->optim.lr, lr, err));
+    return write_input(t, t->step->optim.step, &step, err);
+}
+
+/* One update. Where loss or norm is not finite nothing is changed and the step is named. */
+static ct_status train_step(cti_trainer *t, double *out_loss, double *out_norm, ct_err *err)
+{
+    const int64_t step = t->current_step + 1;
+    int64_t valid;
+    CT_TRY(fetch(t, &valid, err));
+    const int32_t n_actions = (int32_t)(2 * t->accumulation + 1);
+    for (int32_t i = 0; i < n_actions; i++) {
+        const cti_action *a = &t->actions[i];
+        if (a->program == CT_PROGRAM_FORWARD) {
+            CT_TRY(feed_micro_batch(t, a->micro_batch, (float)(1.0 / (double)valid), err));
+        } else if (a->program == CT_PROGRAM_OPTIMIZER) {
+            CT_TRY(feed_update(t, step, err));
+        }
+        CT_TRY(ct_runtime_run(t->engine->runtime, 0, a->program, err));
+    }
+    int32_t go;
+    CT_TRY(ct_runtime_read(t->engine->runtime, 0, t->step->optim.loss, out_loss, sizeof *out_loss, err));
+    CT_TRY(ct_runtime_read(t->engine->runtime, 0, t->step->optim.norm, out_norm, sizeof *out_norm, err));
+    CT_TRY(ct_runtime_read(t->engine->runtime, 0, t->step->optim.go, &go, sizeof go, err));
+    if (!go) {
+        return CT_FAIL(err, CT_ERR_NUMERIC,
+                       "step %" PRId64 ": loss is %g and gradient norm %g; nothing was updated, the last checkpoint holds",
+                       step, *out_loss, *out_norm);
+    }
+    t->tokens_seen += t->global_batch * t->seq_len;
+    t->metrics.tokens += t->global_batch / ct_mesh_dp_degree(&t->mesh) * t->seq_len;
+    return CT_OK;
+}
+
+/* Ranks agree at the end of a step whether any of them was asked to stop. */
+static ct_status agree_stop(cti_trainer *t, bool *out_stop, ct_err *err)
+{
+    int32_t stop = t->o.stop != NULL && *t->o.stop;
+    CT_TRY(ct_comm_all_reduce(t->world, &stop, &stop, 1, CT_DTYPE_I32, CT_REDUCE_MAX, NULL, err));
+    *out_stop = stop != 0;
+    return CT_OK;
+}
+
+ct_status cti_trainer_run(cti_trainer *t, ct_err *err)
+{
+    const cti_training_config *training = CTI_SECTION(t->root, "training", training);
+    const cti_metrics_config *metrics = CTI_SECTION(t->root, "metrics", metrics);
+    const cti_comm_config *comm = CTI_SECTION(t->root, "comm", comm);
+    CT_TRY(cti_trainer_load(t, err));
+    const int64_t loaded = t->current_step;
+    bool stop = false;
+    CT_INFO(t->log, "Training starts at step %" PRId64, loaded + 1);
+    while (t->current_step < training->steps && !stop) {
+        const int64_t step = t->current_step + 1;
+        double loss, norm;
+        const ct_status st = train_step(t, &loss, &norm, err);
+        if (st == CT_END_OF_DATA) {
+            CT_WARN(t->log, "Ran out of data; last step was canceled.");
+            break;
+        }
+        CT_TRY(st);
+        t->current_step = step;
+        if (step == 1 || step == loaded + 1 || step % metrics->log_freq == 0) {
+            cti_metrics_log(&t->metrics, t->log, step, loss, norm);
+        }
+        CT_TRY(agree_stop(t, &stop, err));
+        CT_TRY(cti_trainer_save(t, step, step == training->steps || stop, err));
+        if (step == loaded + 1) {
+            char span[32];
+            CT_INFO(t->log, "Synchronizing and adjusting timeout for all ProcessGroups to %s",
+                    cti_format_timedelta(comm->train_timeout_seconds, span));
+            ct_comm_set_timeout(t->world, comm->train_timeout_seconds * 1000);
+        }
+    }
+    if (stop && t->current_step < training->steps) {
+        return CT_FAIL(err, CT_ERR_STOPPED, "stopped on request after step %" PRId64 " of %" PRId64, t->current_step,
+                       training->steps);
+    }
+    CT_TRY(ct_comm_barrier(t->world, NULL, err));
+    CT_INFO(t->log, "Training completed");
+    return CT_OK;
+}

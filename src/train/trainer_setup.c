@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings -> mesh, model, device, data. The order of what is logged is that of upstream's trainer. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/base.h"
+#include "comm/engines.h"
+#include "model/model.h"
+#include "train/trainer.h"
+
+#define GIB (1024.0 * 1024.0 * 1024.0)
+
+static void log_mesh(const cti_trainer *t)
+{
+    char active[160];
+    const int64_t *d = t->mesh.degree;
+    CT_INFO(t->log, "Building device mesh with parallelism: pp=%" PRId64 ", dp_replicate=%" PRId64 ", dp_shard=%" PRId64
+                    ", cp=%" PRId64 ", tp=%" PRId64 ", ep=%" PRId64,
+            d[CT_AXIS_PP], d[CT_AXIS_DP_REPLICATE], d[CT_AXIS_DP_SHARD], d[CT_AXIS_CP], d[CT_AXIS_TP], d[CT_AXIS_EP]);
+    ct_mesh_active_names(&t->mesh, active, sizeof active);
+    CT_INFO(t->log, "Successfully created meshes with active dimensions: %s", active);
+}
+
+/* The world, its mesh, and a group for each axis above 1. */
+static ct_status open_ranks(cti_trainer *t, ct_err *err)
+{
+    const ct_place *place = ct_bootstrap_place(t->o.bootstrap);
+    const cti_comm_config *comm = CTI_SECTION(t->root, "comm", comm);
+    cti_degrees d;
+    cti_degrees_of(t->root, place->world_size, &d);
+    const int64_t degree[CT_AXIS_COUNT] = {d.pp, d.dp_replicate, d.dp_shard, d.cp, d.tp, d.ep};
+    CT_TRY(ct_mesh_init(&t->mesh, degree, place->world_size, place->rank, err));
+    const struct ct_comm_engine *engine;
+    CT_TRY(cti_comm_engine_pick("auto", place->world_size, &engine, err));
+    const ct_comm_options options = {.timeout_ms = comm->init_timeout_seconds * 1000};
+    CT_TRY(ct_comm_world_create(t->alloc, engine, t->o.bootstrap, &options, &t->world, err));
+    for (int a = 0; a < CT_AXIS_COUNT; a++) {
+        const int64_t n = t->mesh.degree[a];
+        if (n == 1) {
+            continue;
+        }
+        int64_t *ranks = CT_NEW_ARRAY(t->alloc, int64_t, n, err);
+        int *ints = CT_NEW_ARRAY(t->alloc, int, n, err);
+        ct_status st = CT_ERR_MEMORY;
+        if (ranks != NULL && ints != NULL) {
+            ct_mesh_group(&t->mesh, (ct_axis)a, ranks);
+            for (int64_t i = 0; i < n; i++) {
+                ints[i] = (int)ranks[i];
+            }
+            st = ct_comm_split(t->world, ct_axis_name((ct_axis)a), ints, (int)n, &t->axis[a], err);
+        }
+        ct_alloc_free(t->alloc, ranks);
+        ct_alloc_free(t->alloc, ints);
+        CT_TRY(st);
+    }
+    if (place->world_size > 1) {
+        log_mesh(t);
+    }
+    return CT_OK;
+}
+
+/* Settings that shape the plan must be the same everywhere. */
+static ct_status check_same_plan(cti_trainer *t, ct_err *err)
+{
+    char hash[33];
+    CT_TRY(cti_config_plan_hash(t->o.run->tree, t->root, hash, err));
+    return ct_comm_check_same(t->world, hash, sizeof hash, "the settings that shape the plan", err);
+}
+
+static ct_status print_config(cti_trainer *t, ct_err *err)
+{
+    const cti_debug_config *debug = CTI_SECTION(t->root, "debug", debug);
+    const cti_trainer_config *root = ct_component_values(t->root);
+    if (!debug->print_config && debug->save_config_file == NULL) {
+        return CT_OK;
+    }
+    json_t *json = NULL;
+    char *text = NULL, *path = NULL;
+    ct_status st;
+    CT_TRY_GOTO(st, cti_config_json(t->o.run->tree, t->root, &json, err), out);
+    if (debug->print_config) {
+        CT_TRY_GOTO(st, cti_json_dump(t->alloc, json, 2, &text, err), out);
+        CT_INFO(t->log, "Running with configs: %s", text);
+    }
+    if (debug->save_config_file != NULL) {
+        path = cti_path_join(t->alloc, root->dump_folder, debug->save_config_file, err);
+        st = path == NULL ? CT_ERR_MEMORY : CT_OK;
+        if (st == CT_OK && t->mesh.rank == 0) {
+            char *slash = strrchr(path, '/');
+            if (slash != NULL && slash != path) {
+                *slash = '\0';
+                CT_TRY_GOTO(st, cti_make_dirs(path, err), out);
+                *slash = '/';
+            }
+            CT_TRY_GOTO(st, cti_json_write_file(path, json, 2, err), out);
+        }
+        CT_INFO(t->log, "Saved job configs to %s", path != NULL ? path : "");
+    }
+out:
+    json_decref(json);
+    ct_alloc_free(t->alloc, text);
+    ct_alloc_free(t->alloc, path);
+    return st;
+}
+
+static ct_status apply_overrides(cti_trainer *t, ct_err *err)
+{
+    cti_overrides_applied applied;
+    CT_TRY(cti_overrides_apply(t->o.registry, t->o.plugins, t->o.run->tree, t->root, &applied, err));
+    for (size_t i = 0; i < applied.n_lines; i++) {
+        CT_INFO(t->log, "%s", applied.lines[i]);
+    }
+    if (applied.warning != NULL) {
+        CT_WARN(t->log, "%s", applied.warning);
+    }
+    return CT_OK;
+}
+
+static ct_source source_of(const ct_component *c, const char *field)
+{
+    for (int32_t i = 0; i < c->cls->n_fields; i++) {
+        if (strcmp(c->cls->fields[i].name, field) == 0) {
+            return (ct_source)c->sources[i];
+        }
+    }
+    return CT_SOURCE_DEFAULT;
+}
+
+static ct_status pick_backend(cti_trainer *t, const ct_backend **out, ct_err *err)
+{
+    const cti_trainer_config *root = ct_component_values(t->root);
+    const char *name = strcmp(root->device, "auto") == 0 ? "cpu" : root->device;
+    for (int i = 0; t->o.backends[i] != NULL; i++) {
+        if (strcmp(t->o.backends[i]->name, name) == 0) {
+            *out = t->o.backends[i];
+            return CT_OK;
+        }
+    }
+    return CT_FAIL(err, CT_ERR_USAGE, "--device: this build has no backend '%s'", name);
+}
+
+/* bfloat16 as a default becomes float32 where the device would only imitate it; asked for by name it is imitated. */
+static ct_status pick_compute_dtype(cti_trainer *t, const ct_backend *backend, ct_err *err)
+{
+    const ct_component *training = ct_component_find(t->root, "training");
+    const cti_training_config *c = ct_component_values(training);
+    void *device = NULL;
+    ct_device_facts facts;
+    CT_TRY(backend->device_open(t->alloc, 0, &device, err));
+    const ct_status st = backend->device_facts(device, &facts, err);
+    backend->device_close(&device);
+    CT_TRY(st);
+    t->compute_dtype = strcmp(c->mixed_precision_param, "bfloat16") == 0 ? CT_DTYPE_BF16 : CT_DTYPE_F32;
+    if (t->compute_dtype == CT_DTYPE_BF16 && !facts.has_native_bf16) {
+        if (source_of(training, "mixed_precision_param") <= CT_SOURCE_REGISTRY) {
+            t->compute_dtype = CT_DTYPE_F32;
+            CT_INFO(t->log, "%s has no bfloat16 arithmetic: computing in float32 (--training.mixed-precision-param bfloat16 "
+                            "imitates it)", facts.name);
+        } else {
+            CT_INFO(t->log, "%s has no bfloat16 arithmetic: it is imitated, and slower than float32", facts.name);
+        }
+    }
+    CT_INFO(t->log, "%s capacity: %s with %.2fGiB memory", facts.type, facts.name, (double)facts.memory_bytes / GIB);
+    return CT_OK;
+}
+
+static ct_status read_groups(cti_trainer *t, ct_err *err)
+{
+    const ct_component *list = ct_component_find(t->root, "optimizer.param_groups");
+    if (list == NULL || list->n_children < 1 || list->n_children > 64) {
+        return CT_FAIL(err, CT_ERR_USAGE, "optimizer.param-groups: 1 to 64 groups are wanted");
+    }
+    ct_optim_group *groups = ct_arena_alloc(ct_tree_arena(t->o.run->tree), (size_t)list->n_children * sizeof *groups, err);
+    if (groups == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    for (int32_t i = 0; i < list->n_children; i++) {
+        const cti_param_group_config *g = ct_component_values(list->children[i]);
+        const cti_optimizer_kwargs_config *k = CTI_SECTION(list->children[i], "optimizer_kwargs", optimizer_kwargs);
+        if (strcmp(g->optimizer_name, "AdamW") != 0) {
+            return CT_FAIL(err, CT_ERR_USAGE, "--optimizer.param-groups.%d.optimizer-name: '%s' is not there; AdamW is", i,
+                           g->optimizer_name);
+        }
+        if (k->betas.n != 2) {
+            return CT_FAIL(err, CT_ERR_USAGE, "--optimizer.param-groups.%d.optimizer-kwargs.betas: 2 numbers are wanted, "
+                                              "%" PRId64 " given", i, k->betas.n);
+        }
+        groups[i] = (ct_optim_group){g->pattern, k->lr, k->betas.items[0], k->betas.items[1], k->eps, k->weight_decay};
+    }
+    t->groups = groups;
+    t->n_groups = list->n_children;
+    return CT_OK;
+}
+
+static ct_status recompute_options(cti_trainer *t, ct_recompute_options *out, ct_err *err)
+{
+    const ct_component *ac = ct_component_find(t->root, "activation_checkpoint");
+    const cti_parallelism_config *p = CTI_SECTION(t->root, "parallelism", parallelism);
+    const bool never = strcmp(p->fsdp_reshard_after_forward, "never") == 0;
+    const bool always = strcmp(p->fsdp_reshard_after_forward, "always") == 0;
+    *out = (ct_recompute_options){.reshard_blocks = always || (!never && t->mesh.degree[CT_AXIS_DP_SHARD] > 1),
+                                  .reshard_head = always};
+    if (ac == NULL || ac->cls == &cti_ac_none_class) {
+        return CT_OK;
+    }
+    if (ac->cls == &cti_ac_full_class) {
+        out->mode = CT_RECOMPUTE_FULL;
+    } else if (ac->cls == &cti_ac_selective_class) {
+        out->mode = CT_RECOMPUTE_SELECTIVE;
+    } else {
+        return CT_FAIL(err, CT_ERR_USAGE, "activation-checkpoint:%s is not there yet; none, selective and full are",
+                       ac->cls->name);
+    }
+    CT_INFO(t->log, "Applied %s activation checkpointing to the model", ac->cls->name);
+    return CT_OK;
+}
+
+static void log_optimizer(const cti_trainer *t)
+{
+    for (int32_t i = 0; i < t->n_groups; i++) {
+        char lr[32], b1[32], b2[32], eps[32], wd[32];
+        const ct_optim_group *g = &t->groups[i];
+        CT_INFO(t->log, "Optimizer AdamW: %d params [%s] {'lr': %s, 'betas': (%s, %s), 'eps': %s, 'weight_decay': %s}",
+                t->step->build.n_params, g->pattern, cti_format_f64(g->lr, lr), cti_format_f64(g->beta1, b1),
+                cti_format_f64(g->beta2, b2), cti_format_f64(g->eps, eps), cti_format_f64(g->weight_decay, wd));
+    }
+}
+
+static void make_schedule(cti_trainer *t)
+{
+    const cti_lr_scheduler_config *c = CTI_SECTION(t->root, "lr_scheduler", lr_scheduler);
+    const cti_training_config *training = CTI_SECTION(t->root, "training", training);
+    const int64_t total = c->total_steps.is_set ? c->total_steps.value : training->steps;
+    const double ratio = c->decay_ratio.is_set ? c->decay_ratio.value : -1.0;
+    const ct_lr_decay decay = strcmp(c->decay_type, "linear") == 0 ? CT_LR_LINEAR
+                              : strcmp(c->decay_type, "sqrt") == 0 ? CT_LR_SQRT
+                                                                   : CT_LR_COSINE;
+    t->schedule = ct_lr_schedule_make(total, c->warmup_steps, ratio, decay, c->min_lr_factor);
+    if (t->schedule.is_warmup_cut) {
+        CT_WARN(t->log, "Warmup steps (%" PRId64 ") exceed total steps (%" PRId64 "). Adjusting warmup steps to %" PRId64 ".",
+                c->warmup_steps, total, total);
+    }
+    if (t->schedule.is_decay_cut) {
+        CT_WARN(t->log, "Warmup (%" PRId64 ") + decay (%" PRId64 ") steps exceed total steps (%" PRId64
+                        "). Adjusting decay steps to %" PRId64 ".",
+                t->schedule.warmup_steps, ct_lr_schedule_make(total, 0, ratio, decay, 0.0).decay_steps, total,
+                t->schedule.decay_steps);
+    }
+}
+
+static ct_status batch_sizes(cti_trainer *t, ct_err *err)
+{
+    const cti_training_config *c = CTI_SECTION(t->root, "training", training);
+    const int64_t dp = ct_mesh_dp_degree(&t->mesh);
+    t->local_batch = c->local_batch_size;
+    t->seq_len = c->seq_len;
+    int64_t micro;
+    if (!cti_mul_i64(t->local_batch, dp, &micro)) {
+        return CT_FAIL(err, CT_ERR_USAGE, "--training.local-batch-size: %" PRId64 " rows on %" PRId64 " ranks are too many",
+                       t->local_batch, dp);
+    }
+    t->global_batch = c->global_batch_size < 0 ? micro : c->global_batch_size;
+    if (t->global_batch < micro || t->global_batch % micro != 0) {
+        return CT_FAIL(err, CT_ERR_USAGE, "--training.global-batch-size: %" PRId64 " is no multiple of %" PRId64
+                       " (local batch size %" PRId64 " x data-parallel degree %" PRId64 "); the nearest are %" PRId64
+                       " and %" PRId64, t->global_batch, micro, t->local_batch, dp,
+                       cti_max_i64(1, t->global_batch / micro) * micro, (t->global_batch / micro + 1) * micro);
+    }
+    t->accumulation = t->global_batch / micro;
+    return CT_OK;
+}
+
+static ct_status build_model(cti_trainer *t, ct_err *err)
+{
+    const cti_training_config *training = CTI_SECTION(t->root, "training", training);
+    const cti_debug_config *debug = CTI_SECTION(t->root, "debug", debug);
+    const ct_component *spec = ct_component_find(t->root, "model_spec");
+    const cti_model_spec_config *names = ct_component_values(spec);
+    const ct_component *loss = ct_component_find(t->root, "loss");
+    CT_INFO(t->log, "Building %s %s", names->name, names->flavor);
+    const ct_backend *backend;
+    CT_TRY(pick_backend(t, &backend, err));
+    CT_TRY(pick_compute_dtype(t, backend, err));
+    cti_model_counts counts;
+    CT_TRY(cti_model_count(t->alloc, spec, t->seq_len, &counts, err));
+    t->n_params = counts.n_params;
+    char text[32];
+    const cti_metrics_config *metrics = CTI_SECTION(t->root, "metrics", metrics);
+    const bool color = !metrics->disable_color_printing;
+    CT_INFO(t->log, "%sModel %s %s %ssize: %s total parameters%s", color ? "\033[34m" : "", names->name, names->flavor,
+            color ? "\033[31m" : "", cti_format_thousands(counts.n_params, text), color ? "\033[39m" : "");
+    if (t->mesh.world_size == 1) {
+        log_mesh(t);
+    }
+    CT_TRY(read_groups(t, err));
+    cti_step_options o = {.mesh = &t->mesh,
+                          .param_dtype =
+                              strcmp(training->dtype, "bfloat16") == 0 ? CT_DTYPE_BF16 : CT_DTYPE_F32,
+                          .compute_dtype = t->compute_dtype,
+                          .reduce_dtype = CT_DTYPE_F32,
+                          .batch = t->local_batch * ct_mesh_dp_degree(&t->mesh),
+                          .seq_len = t->seq_len,
+                          .loss_chunks = 1,
+                          .dump_dir = debug->dump_graph};
+    if (loss != NULL && loss->cls == &cti_chunked_loss_class) {
+        o.loss_chunks = ((const cti_chunked_loss_config *)ct_component_values(loss))->num_chunks;
+    }
+    CT_TRY(recompute_options(t, &o.recompute, err));
+    const cti_optimizer_config *optimizer = CTI_SECTION(t->root, "optimizer", optimizer);
+    o.optim = (ct_optim_spec){.groups = t->groups,
+                              .n_groups = t->n_groups,
+                              .max_norm = training->max_norm,
+                              .has_bf16_moments = strcmp(optimizer->implementation, "fused_opt_states_bf16") == 0};
+    CT_TRY(cti_step_create(t->alloc, spec, &o, &t->step, err));
+    CT_INFO(t->log, "Applied FSDP to the model");
+    const ct_value_id keep[3] = {t->step->optim.loss, t->step->optim.norm, t->step->optim.go};
+    const ct_plan_item item = {t->step->graph, keep, 3};
+    CT_TRY(cti_engine_create(t->alloc, backend, &item, 1, t->axis, &t->engine, err));
+    cti_metrics_start(&t->metrics, t->engine, counts.flops_per_token, color);
+    return cti_engine_init_consts(t->engine, &t->step->build, err);
+}
+
+static ct_status init_weights(cti_trainer *t, ct_err *err)
+{
+    const cti_debug_config *debug = CTI_SECTION(t->root, "debug", debug);
+    int64_t seed = debug->seed.value;
+    if (!debug->seed.is_set) {
+        if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) {
+            seed = cti_wall_ms();
+        }
+        seed &= 0x7fffffff;
+        CT_TRY(ct_comm_broadcast(t->world, &seed, 1, CT_DTYPE_I64, 0, NULL, err));
+        CT_INFO(t->log, "Initial weights are drawn with seed %" PRId64 " (--debug.seed %" PRId64 " repeats them)", seed,
+                seed);
+    }
+    t->seed = (uint64_t)seed;
+    return cti_engine_init_weights(t->engine, t->step->layout, &t->step->build, t->mesh.coord[CT_AXIS_DP_SHARD], t->seed,
+                                   err);
+}
+
+static void log_device(const cti_trainer *t)
+{
+    const ct_device_facts *f = &t->engine->facts;
+    if (f->peak_flops > 0.0) {
+        CT_INFO(t->log, "Peak FLOPS used for computing MFU: %.3e", f->peak_flops);
+    } else {
+        CT_INFO(t->log, "Peak FLOPS of %s are not known: no MFU", f->name);
+    }
+    const double bytes = (double)t->engine->plan->total_bytes;
+    CT_INFO(t->log, "%s memory usage for model: %.2fGiB(%.2f%%)", f->type, bytes / GIB,
+            f->memory_bytes > 0 ? 100.0 * bytes / (double)f->memory_bytes : 0.0);
+    cti_log_plan(t->log, t->engine->plan);
+}
+
+static ct_status open_tokenizer(cti_trainer *t, ct_err *err)
+{
+    const cti_trainer_config *root = ct_component_values(t->root);
+    const cti_tokenizer_config *c = CTI_SECTION(t->root, "tokenizer", tokenizer);
+    char *folder = root->hf_assets_path[0] != '\0' ? ct_alloc_strdup(t->alloc, root->hf_assets_path, err)
+                                                   : cti_path_join(t->alloc, t->o.share_dir, "tokenizer", err);
+    if (folder == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    ct_status st = ct_tokenizer_open(t->alloc, folder, NULL, &t->tokenizer, err);
+    char *path = st == CT_OK ? cti_path_join(t->alloc, folder, "tokenizer.json", err) : NULL;
+    char *data = NULL;
+    size_t size = 0;
+    if (path != NULL && cti_path_is_file(path) && cti_file_read(t->alloc, path, 0, &data, &size, NULL) == CT_OK) {
+        t->encode_hash = cti_hash64(data, size, t->encode_flags);
+    }
+    if (st == CT_OK) {
+        CT_INFO(t->log, "Loading tokenizer from %s", path != NULL && data != NULL ? path : folder);
+    }
+    ct_alloc_free(t->alloc, data);
+    ct_alloc_free(t->alloc, path);
+    ct_alloc_free(t->alloc, folder);
+    CT_TRY(st);
+    t->encode_flags = CT_ENCODE_DOCUMENT | (strcmp(c->special_text, "match") == 0 ? CT_ENCODE_MATCH_SPECIAL : 0u);
+    if (ct_tokenizer_warnings(t->tokenizer)[0] != '\0') {
+        CT_WARN(t->log, "%s", ct_tokenizer_warnings(t->tokenizer));
+    }
+    const cti_decoder_config *d = ct_component_values(ct_component_find(t->root, "model_spec.model"));
+    if (ct_tokenizer_vocab_size(t->tokenizer) > d->vocab_size) {
+        return CT_FAIL(err, CT_ERR_USAGE, "the tokenizer has %d ids, the model's vocabulary %" PRId64 " rows: --hf-assets-path "
+                       "must name a tokenizer that fits", ct_tokenizer_vocab_size(t->tokenizer), d->vocab_size);
+    }
+    return ct_encoder_create(t->alloc, t->tokenizer, &t->encoder, err);
+}
+
+static ct_status open_corpus(cti_trainer *t, ct_err *err)
+{
+    const cti_dataloader_config *c = CTI_SECTION(t->root, "dataloader", dataloader);
+    char *path = NULL;
+    CT_TRY(ct_dataset_resolve(t->alloc, c->dataset, c->dataset_path, t->o.share_dir, &path, err));
+    CT_INFO(t->log, "Preparing %s dataset from %s", c->dataset, path);
+    const ct_status st = ct_corpus_open(t->alloc, path, NULL, &t->corpus, err);
+    ct_alloc_free(t->alloc, path);
+    return st;
+}
+
+static ct_status make_batches(cti_trainer *t, ct_err *err)
+{
+    const int64_t n = t->local_batch * t->seq_len;
+    t->batches = CT_NEW_ARRAY(t->alloc, ct_batch, t->accumulation, err);
+    t->actions = CT_NEW_ARRAY(t->alloc, cti_action, 2 * t->accumulation + 1, err);
+    t->batch_room = CT_NEW_ARRAY(t->alloc, int32_t, t->accumulation * n * 7, err);
+    if (t->batches == NULL || t->actions == NULL || t->batch_room == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    for (int64_t m = 0; m < t->accumulation; m++) {
+        int32_t *room = t->batch_room + m * n * 7;
+        t->batches[m] = (ct_batch){.tokens = room,
+                                   .labels = room + n,
+                                   .positions = room + 2 * n,
+                                   .segments = room + 3 * n,
+                                   .segments_cap = n};
+    }
+    cti_step_actions((int32_t)t->accumulation, t->actions);
+    return CT_OK;
+}
+
+static ct_status encode(void *ctx, const char *text, size_t size, ct_tokens *ids, ct_err *err)
+{
+    const cti_trainer *t = ctx;
+    return ct_encoder_encode(t->encoder, text, size, t->encode_flags, ids, err);
+}
+
+ct_status cti_trainer_open_loader(cti_trainer *t, int64_t n_streams, ct_err *err)
+{
+    const cti_dataloader_config *c = CTI_SECTION(t->root, "dataloader", dataloader);
+    const cti_decoder_config *d = ct_component_values(ct_component_find(t->root, "model_spec.model"));
+    const int64_t dp = ct_mesh_dp_degree(&t->mesh), rows = t->local_batch * dp;
+    if (n_streams % dp != 0 || rows % n_streams != 0) {
+        return CT_FAIL(err, CT_ERR_USAGE, "--dataloader.streams: %" PRId64 " streams must be a multiple of the %" PRId64
+                       " data ranks and divide the %" PRId64 " rows of a micro-batch", n_streams, dp, rows);
+    }
+    t->n_streams = n_streams;
+    t->n_local_streams = n_streams / dp;
+    t->first_stream = ct_mesh_dp_rank(&t->mesh) * t->n_local_streams;
+    const ct_loader_options options = {.seq_len = t->seq_len,
+                                       .rows = rows,
+                                       .streams = n_streams,
+                                       .first_stream = t->first_stream,
+                                       .n_local_streams = t->n_local_streams,
+                                       .vocab_size = d->vocab_size,
+                                       .encode_hash = t->encode_hash,
+                                       .repeat = c->infinite,
+                                       .prefetch_batches = 2};
+    return ct_loader_create(t->alloc, t->corpus, encode, t, &options, &t->loader, err);
+}
+
+static ct_status setup(cti_trainer *t, ct_err *err)
+{
+    const cti_checkpoint_config *checkpoint = CTI_SECTION(t->root, "checkpoint", checkpoint);
+    const cti_debug_config *debug = CTI_SECTION(t->root, "debug", debug);
+    const cti_trainer_config *root = ct_component_values(t->root);
+    const cti_training_config *training = CTI_SECTION(t->root, "training", training);
+    const char *no_effect;
+    CT_TRY(cti_config_no_effect(t->o.run->tree, t->root, &no_effect, err));
+    if (no_effect[0] != '\0') {
+        CT_INFO(t->log, "Accepted, without effect here: %s", no_effect);
+    }
+    CT_TRY(open_ranks(t, err));
+    CT_TRY(print_config(t, err));
+    CT_TRY(apply_overrides(t, err));
+    CT_TRY(check_same_plan(t, err));
+    CT_TRY(batch_sizes(t, err));
+    CT_TRY(build_model(t, err));
+    CT_TRY(init_weights(t, err));
+    log_device(t);
+    log_optimizer(t);
+    make_schedule(t);
+    if (debug->print_shards) {
+        cti_log_shards(t->log, t);
+    }
+    CT_TRY(open_tokenizer(t, err));
+    CT_TRY(open_corpus(t, err));
+    CT_TRY(make_batches(t, err));
+    if (checkpoint->enable) {
+        CT_INFO(t->log, "Checkpointing active. Checkpoints will be loaded from and saved to %s/%s", root->dump_folder,
+                checkpoint->folder);
+    }
+    CT_INFO(t->log, "Trainer is initialized with local batch size %" PRId64 ", global batch size %" PRId64
+                    ", gradient accumulation steps %" PRId64 ", sequence length %" PRId64 ", total steps %" PRId64
+                    " (warmup %" PRId64 ")",
+            t->local_batch, t->global_batch, t->accumulation, t->seq_len, training->steps, t->schedule.warmup_steps);
+    return CT_OK;
+}
+
+ct_status cti_trainer_open(const cti_trainer_options *options, cti_trainer **out_trainer, ct_err *err)
+{
+    cti_trainer *t = CT_NEW(options->alloc, cti_trainer, err);
+    if (t == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    t->o = *options;
+    t->alloc = options->alloc;
+    t->log = options->log;
+    t->root = options->run->root;
+    const ct_status st = setup(t, err);
+    if (st != CT_OK) {
+        cti_trainer_close(&t);
+        return st;
+    }
+    *out_trainer = t;
+    return CT_OK;
+}
+
+void cti_trainer_close(cti_trainer **trainer)
+{
+    cti_trainer *t = *trainer;
+    if (t == NULL) {
+        return;
+    }
+    ct_loader_destroy(&t->loader);
+    ct_corpus_destroy(&t->corpus);
+    ct_encoder_destroy(&t->encoder);
+    ct_tokenizer_destroy(&t->tokenizer);
+    ct_alloc_free(t->alloc, t->batches);
+    ct_alloc_free(t->alloc, t->actions);
+    ct_alloc_free(t->alloc, t->batch_room);
+    cti_engine_destroy(&t->engine);
+    cti_step_destroy(&t->step);
+    for (int a = 0; a < CT_MAX_AXES; a++) {
+        ct_comm_destroy(&t->axis[a]);
+    }
+    ct_comm_destroy(&t->world);
+    ct_alloc_free(t->alloc, t);
+    *trainer = NULL;
+}
