@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gradients of rope and rotary_mul. Both rotate pairs, so the transpose is the rotation by the opposite angle; for rotary_mul that
+ * holds because rope_rows writes each cos and sin twice, side by side. */
+#include "autodiff/grad.h"
+
+static ct_status rotate_back(cti_grad_ctx *ctx, const ct_node *node, ct_err *err)
+{
+    const ct_attrs_rope *attrs = node->attrs;
+    const ct_attrs_rope back = {.inverse = !attrs->inverse};
+    ct_value_id dy, dx;
+    CT_TRY(cti_grad_output(ctx, node, 0, &dy, err));
+    const ct_value_id in[] = {dy, node->in[1], node->in[2]};
+    CT_TRY(ct_op_emit(cti_grad_graph(ctx), node->op, &back, in, 3, &dx, err));
+    return cti_grad_add(ctx, node->in[0], dx, err);
+}
+
+ct_status cti_rule_rope(cti_grad_ctx *ctx, const ct_node *node, ct_err *err)
+{
+    return rotate_back(ctx, node, err);
+}
+
+ct_status cti_rule_rotary_mul(cti_grad_ctx *ctx, const ct_node *node, ct_err *err)
+{
+    return rotate_back(ctx, node, err);
+}
