@@ -5,7 +5,7 @@
 #include "base/fields.h"
 #include "base/nearest.h"
 #include "base/str.h"
-#include "ctitan/component.h"
+#include "config/config_internal.h"
 
 enum { MAX_CHILDREN = 1 << 20, MAX_NEAREST = 256 };
 
@@ -41,6 +41,11 @@ void ct_tree_destroy(ct_tree **tree)
     ct_arena_destroy(&(*tree)->arena);
     ct_alloc_free(alloc, *tree);
     *tree = NULL;
+}
+
+const ct_alloc *cti_tree_alloc(const ct_tree *tree)
+{
+    return tree->alloc;
 }
 
 ct_arena *ct_tree_arena(ct_tree *tree)

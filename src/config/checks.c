@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks across settings: one row each (settings it names, predicate, sentence). All are evaluated, every failure is a problem
+ * that shows the settings' values and where they came from. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "config/config_internal.h"
+
+typedef struct run {
+    ct_component *root;
+    int64_t world; /* 0: not known */
+    const cti_training_config *training;
+    const cti_parallelism_config *parallelism;
+    const cti_checkpoint_config *checkpoint;
+    const cti_dataloader_config *dataloader;
+    const cti_validator_config *validator;
+    const cti_dataloader_config *validator_data;
+    const cti_optimizer_config *optimizer;
+    const cti_profiler_config *profiler;
+    cti_degrees degrees; /* dp_shard may be 0: it cannot be known or does not divide */
+    cti_str *detail;     /* a predicate may say more; put after the sentence */
+} run;
+
+/* ---- degrees --------------------------------------------------------------------------------------------------- */
+
+/* a*b, or INT64_MAX where that does not fit: a degree that no number of ranks equals. */
+static int64_t product(int64_t a, int64_t b)
+{
+    int64_t p;
+    return cti_mul_i64(a, b, &p) ? p : INT64_MAX;
+}
+
+static int64_t other_degrees(const cti_degrees *d)
+{
+    return product(product(d->pp, d->dp_replicate), product(d->cp, d->tp));
+}
+
+void cti_degrees_of(const ct_component *root, int64_t world_size, cti_degrees *out_degrees)
+{
+    const cti_parallelism_config *p = CTI_SECTION(root, "parallelism", parallelism);
+    cti_degrees d = {.pp = p->pipeline_parallel_degree,
+                     .dp_replicate = p->data_parallel_replicate_degree,
+                     .dp_shard = p->data_parallel_shard_degree,
+                     .cp = p->context_parallel_degree,
+                     .tp = p->tensor_parallel_degree,
+                     .ep = p->expert_parallel_degree};
+    if (d.dp_shard < 0) {
+        d.dp_shard = world_size / other_degrees(&d); /* all >= 1 by their bounds */
+    }
+    *out_degrees = d;
+}
+
+static bool no_tp(run *r)
+{
+    return r->degrees.tp == 1;
+}
+static bool no_cp(run *r)
+{
+    return r->degrees.cp == 1;
+}
+static bool no_pp(run *r)
+{
+    return r->degrees.pp == 1;
+}
+static bool no_ep(run *r)
+{
+    return r->degrees.ep == 1;
+}
+static bool no_replicas(run *r)
+{
+    return r->degrees.dp_replicate == 1;
+}
+
+static bool shard_not_zero(run *r)
+{
+    return r->parallelism->data_parallel_shard_degree != 0;
+}
+
+static bool degrees_fit(run *r)
+{
+    const cti_degrees *d = &r->degrees;
+    const int64_t shard = r->parallelism->data_parallel_shard_degree;
+    if (r->world <= 0 || shard == 0) {
+        return true;
+    }
+    const int64_t others = other_degrees(d);
+    const bool fits = shard < 0 ? others <= r->world && r->world % others == 0 : product(others, shard) == r->world;
+    if (!fits) {
+        char shard_text[32] = "";
+        (void)snprintf(shard_text, sizeof shard_text, " x dp_shard %" PRId64, shard); /* fits */
+        cti_str_printf(r->detail,
+                       "pp %" PRId64 " x dp_replicate %" PRId64 "%s x cp %" PRId64 " x tp %" PRId64 " = %" PRId64
+                       ", WORLD_SIZE is %" PRId64,
+                       d->pp, d->dp_replicate, shard < 0 ? "" : shard_text, d->cp, d->tp,
+                       shard < 0 ? others : product(others, shard), r->world);
+    }
+    return fits;
+}
+
+/* ---- batches and lengths --------------------------------------------------------------------------------------- */
+
+/* Rows of one micro-batch over all ranks, as far as the data-parallel degree is known. */
+static int64_t rows_at_once(const run *r)
+{
+    const int64_t dp = product(r->degrees.dp_replicate, cti_max_i64(r->degrees.dp_shard, 1));
+    return product(r->training->local_batch_size, dp);
+}
+
+static bool global_batch_fits(run *r)
+{
+    const int64_t global = r->training->global_batch_size;
+    const int64_t at_once = rows_at_once(r);
+    if (global < 0 || (global > 0 && global % at_once == 0)) {
+        return true;
+    }
+    cti_str_printf(r->detail, "wanted -1 or a multiple of %" PRId64, at_once);
+    return false;
+}
+
+static bool step_counts_fit(run *r)
+{
+    const int64_t rows = r->training->global_batch_size > 0 ? r->training->global_batch_size : rows_at_once(r);
+    int64_t tokens;
+    return cti_mul_i64(rows, r->training->seq_len, &tokens) && tokens <= INT32_MAX;
+}
+
+static bool seq_len_divides(run *r)
+{
+    int64_t by = r->parallelism->enable_sequence_parallel ? r->degrees.tp : 1;
+    by = product(by, r->degrees.cp > 1 ? product(2, r->degrees.cp) : 1);
+    if (r->training->seq_len % by == 0) {
+        return true;
+    }
+    cti_str_printf(r->detail, "wanted a multiple of %" PRId64, by);
+    return false;
+}
+
+/* A whole number of a model's component by name: the model's own tables are not known here. False where there is none. */
+static bool model_number(const run *r, const char *name, int64_t *out)
+{
+    const ct_component *model = ct_component_find(r->root, "model_spec.model");
+    const ct_field *field =
+        model != NULL ? ct_field_find(model->cls->fields, (size_t)model->cls->n_fields, name) : NULL;
+    if (field == NULL || field->kind != CT_FIELD_I64) {
+        return false;
+    }
+    memcpy(out, (const char *)model->values + field->offset, sizeof *out);
+    return true;
+}
+
+static bool seq_len_in_reach(run *r)
+{
+    int64_t longest;
+    if (!model_number(r, "max_seq_len", &longest) || r->training->seq_len <= longest) {
+        return true;
+    }
+    cti_str_printf(r->detail, "its longest is %" PRId64, longest);
+    return false;
+}
+
+static bool vocab_is_the_models(run *r)
+{
+    const ct_component *fn = ct_component_find(r->root, "loss.loss_fn");
+    fn = fn != NULL ? fn : ct_component_find(r->root, "loss");
+    int64_t rows;
+    if (fn == NULL || !ct_class_is_a(fn->cls, &cti_cross_entropy_class) || !model_number(r, "vocab_size", &rows)) {
+        return true;
+    }
+    const ct_opt_i64 *asked = &((const cti_cross_entropy_config *)fn->values)->global_vocab_size;
+    if (!asked->is_set || asked->value == rows) {
+        return true;
+    }
+    cti_str_printf(r->detail, "the model has %" PRId64, rows);
+    return false;
+}
+
+/* ---- data ------------------------------------------------------------------------------------------------------ */
+
+static bool is_hub_dataset(const cti_dataloader_config *d)
+{
+    static const char *const names[] = {"c4", "c4_validation", "c4_test_varlen"};
+    for (size_t i = 0; d->dataset_path == NULL && i < sizeof names / sizeof names[0]; i++) {
+        if (cti_str_eq(d->dataset, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool dataset_is_local(run *r)
+{
+    return !is_hub_dataset(r->dataloader);
+}
+
+static bool validation_is_local(run *r)
+{
+    return !r->validator->enable || !is_hub_dataset(r->validator_data);
+}
+
+static bool streams_divide(run *r)
+{
+    const ct_opt_i64 streams = r->dataloader->streams;
+    const int64_t rows = rows_at_once(r);
+    if (!streams.is_set || rows % streams.value == 0) {
+        return true;
+    }
+    cti_str_printf(r->detail, "%" PRId64 " rows at once", rows);
+    return false;
+}
+
+static bool validator_steps_fit(run *r)
+{
+    return !r->validator->enable || r->validator->steps != 0;
+}
+
+static bool validation_ends(run *r)
+{
+    return !r->validator->enable || r->validator->steps > 0 || !r->validator_data->infinite;
+}
+
+static bool whole_pass_on_one(run *r)
+{
+    return !r->validator->enable || r->validator->steps > 0 ||
+           product(r->degrees.dp_replicate, r->degrees.dp_shard) <= 1;
+}
+
+/* ---- checkpoints ----------------------------------------------------------------------------------------------- */
+
+static bool folder_not_blank(run *r)
+{
+    return r->checkpoint->folder[strspn(r->checkpoint->folder, " \t")] != '\0';
+}
+
+static bool folder_is_local(run *r)
+{
+    return strstr(r->checkpoint->folder, "://") == NULL;
+}
+
+static bool keeps_two(run *r)
+{
+    return r->checkpoint->keep_latest_k != 1;
+}
+
+static bool initial_path_is_absolute(run *r)
+{
+    const char *path = r->checkpoint->initial_load_path;
+    return path == NULL || path[0] == '/' || strstr(path, "://") != NULL;
+}
+
+static bool initial_path_is_local(run *r)
+{
+    const char *path = r->checkpoint->initial_load_path;
+    return path == NULL || strstr(path, "://") == NULL;
+}
+
+static bool hf_load_is_weights(run *r)
+{
+    return !r->checkpoint->initial_load_in_hf || r->checkpoint->initial_load_model_only;
+}
+
+static bool hf_save_is_weights(run *r)
+{
+    return !r->checkpoint->last_save_in_hf || r->checkpoint->last_save_model_only;
+}
+
+static bool excludes(const run *r, const char *name)
+{
+    const ct_str_list *list = &r->checkpoint->exclude_from_loading;
+    for (int64_t i = 0; i < list->n; i++) {
+        if (cti_str_eq(list->items[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool excludes_known(run *r)
+{
+    static const char *const legal[] = {"optimizer", "lr_scheduler", "dataloader", "train_state", "model"};
+    const ct_str_list *list = &r->checkpoint->exclude_from_loading;
+    for (int64_t i = 0; i < list->n; i++) {
+        bool known = false;
+        for (size_t j = 0; j < sizeof legal / sizeof legal[0]; j++) {
+            known = known || cti_str_eq(list->items[i], legal[j]);
+        }
+        if (!known) {
+            cti_str_printf(r->detail, "found '%s'", list->items[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool model_is_loaded(run *r)
+{
+    return !excludes(r, "model");
+}
+
+static bool scheduler_goes_with_optimizer(run *r)
+{
+    return !excludes(r, "optimizer") || excludes(r, "lr_scheduler");
+}
+
+static bool seed_save_is_on(run *r)
+{
+    return !r->checkpoint->create_seed_checkpoint || r->checkpoint->enable;
+}
+
+static bool seed_on_one_rank(run *r)
+{
+    return !r->checkpoint->create_seed_checkpoint || r->world <= 1;
+}
+
+static bool seed_can_be_saved(run *r)
+{
+    return !r->checkpoint->create_seed_checkpoint || !r->checkpoint->load_only;
+}
+
+/* ---- optimizer and the rest ------------------------------------------------------------------------------------ */
+
+/* The i-th param group's kwargs; NULL past the last one. */
+static const ct_component *group_at(const run *r, int32_t i)
+{
+    const ct_component *groups = ct_component_find(r->root, "optimizer.param_groups");
+    return groups != NULL && i < groups->n_children ? groups->children[i] : NULL;
+}
+
+static bool has_groups(run *r)
+{
+    return group_at(r, 0) != NULL;
+}
+
+static bool optimizers_known(run *r)
+{
+    const ct_component *group;
+    for (int32_t i = 0; (group = group_at(r, i)) != NULL; i++) {
+        const char *name = ct_class_is_a(group->cls, &cti_param_group_class)
+                               ? ((const cti_param_group_config *)group->values)->optimizer_name
+                               : "AdamW";
+        if (!cti_str_eq(name, "AdamW")) {
+            cti_str_printf(r->detail, "group %" PRId32 " asks for '%s'", i, name);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool betas_are_two(run *r)
+{
+    const ct_component *group;
+    for (int32_t i = 0; (group = group_at(r, i)) != NULL; i++) {
+        const ct_component *kwargs = ct_component_child(group, "optimizer_kwargs");
+        if (kwargs == NULL || !ct_class_is_a(kwargs->cls, &cti_optimizer_kwargs_class)) {
+            continue;
+        }
+        const ct_f64_list *betas = &((const cti_optimizer_kwargs_config *)kwargs->values)->betas;
+        if (betas->n != 2 || !(betas->items[0] < 1.0) || !(betas->items[1] < 1.0)) {
+            cti_str_printf(r->detail, "group %" PRId32, i);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool states_keep_their_type(run *r)
+{
+    return !cti_str_eq(r->optimizer->implementation, "fused_opt_states_bf16");
+}
+
+static bool no_memory_budget(run *r)
+{
+    const ct_component *ac = ct_component_find(r->root, "activation_checkpoint");
+    return ac == NULL || ac->cls != &cti_ac_memory_budget_class;
+}
+
+static bool balancer_known(run *r)
+{
+    const char *name = r->parallelism->context_parallel_load_balancer;
+    return name == NULL || cti_str_eq(name, "headtail") || cti_str_eq(name, "ptrr");
+}
+
+static bool schedule_known(run *r)
+{
+    static const char *const names[] = {"1F1B",          "GPipe",     "Interleaved1F1B",        "LoopedBFS",
+                                        "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV",
+                                        "PipelineScheduleSingle", "PipelineScheduleMulti"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (cti_str_eq(r->parallelism->pipeline_parallel_schedule, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool microbatch_divides(run *r)
+{
+    return r->degrees.pp <= 1 ||
+           r->training->local_batch_size % r->parallelism->pipeline_parallel_microbatch_size == 0;
+}
+
+static bool profile_cycle_fits(run *r)
+{
+    return !r->profiler->enable_profiling || r->profiler->profile_freq - r->profiler->profiler_warmup >=
+                                                 r->profiler->profiler_active;
+}
+
+/* ---- the rows -------------------------------------------------------------------------------------------------- */
+
+typedef struct check {
+    const char *name;
+    const char *settings; /* paths that the problem shows, separated by blanks; the first is the one to change */
+    bool (*holds)(run *r);
+    const char *sentence;
+} check;
+
+#define P "parallelism."
+#define C "checkpoint."
+static const check checks[] = {
+    {"no_tp", P "tensor_parallel_degree", no_tp,
+     "tensor parallelism is not there yet: set --parallelism.tensor-parallel-degree 1"},
+    {"no_cp", P "context_parallel_degree", no_cp,
+     "context parallelism is not there yet: set --parallelism.context-parallel-degree 1"},
+    {"no_pp", P "pipeline_parallel_degree", no_pp,
+     "pipeline parallelism is not there yet: set --parallelism.pipeline-parallel-degree 1"},
+    {"no_ep", P "expert_parallel_degree", no_ep,
+     "expert parallelism is not there yet: set --parallelism.expert-parallel-degree 1"},
+    {"no_replicas", P "data_parallel_replicate_degree", no_replicas,
+     "replicas of the sharded model are not there yet: set --parallelism.data-parallel-replicate-degree 1"},
+    {"shard_not_zero", P "data_parallel_shard_degree", shard_not_zero, "wanted -1 or at least 1"},
+    {"degrees_fit",
+     P "data_parallel_shard_degree " P "data_parallel_replicate_degree " P "tensor_parallel_degree " P
+       "context_parallel_degree " P "pipeline_parallel_degree",
+     degrees_fit, "the degrees must multiply to the number of ranks"},
+    {"global_batch_fits", "training.global_batch_size training.local_batch_size", global_batch_fits,
+     "the global batch must be a multiple of the local batch times the data-parallel degree"},
+    {"step_counts_fit", "training.seq_len training.local_batch_size training.global_batch_size", step_counts_fit,
+     "the tokens of one step must fit in 31 bits"},
+    {"seq_len_divides", "training.seq_len", seq_len_divides,
+     "the sequence must divide by the degrees of sequence and context parallelism"},
+    {"seq_len_in_reach", "training.seq_len", seq_len_in_reach, "the sequence is longer than the model's positions"},
+    {"vocab_is_the_models", "loss.global_vocab_size", vocab_is_the_models, "must be None or the model's vocabulary"},
+    {"dataset_is_local", "dataloader.dataset dataloader.dataset_path", dataset_is_local,
+     "this data set would be downloaded, which is not there yet: give --dataloader.dataset-path, or take c4_test"},
+    {"validation_is_local", "validator.dataloader.dataset validator.dataloader.dataset_path", validation_is_local,
+     "this data set would be downloaded, which is not there yet: give --validator.dataloader.dataset-path, or take c4_test"},
+    {"streams_divide", "dataloader.streams", streams_divide, "must divide the rows of one micro-batch of all ranks"},
+    {"validator_steps_fit", "validator.steps", validator_steps_fit, "wanted -1 or at least 1"},
+    {"validation_ends", "validator.steps validator.dataloader.infinite", validation_ends,
+     "one pass over data that never ends: set --validator.dataloader.no-infinite or a number of steps"},
+    {"whole_pass_on_one", "validator.steps", whole_pass_on_one,
+     "one pass over all the data needs a data-parallel degree of 1: set a number of steps"},
+    {"folder_not_blank", C "folder", folder_not_blank, "must not be blank"},
+    {"folder_is_local", C "folder", folder_is_local, "remote storage is not there yet: wanted a folder"},
+    {"keeps_two", C "keep_latest_k", keeps_two,
+     "wanted 0 (all) or at least 2, so that one is whole while the next is written"},
+    {"initial_path_is_absolute", C "initial_load_path", initial_path_is_absolute, "wanted an absolute path"},
+    {"initial_path_is_local", C "initial_load_path", initial_path_is_local,
+     "remote storage is not there yet: wanted a folder"},
+    {"hf_load_is_weights", C "initial_load_in_hf " C "initial_load_model_only", hf_load_is_weights,
+     "Hugging Face's layout holds weights only: set --checkpoint.initial-load-model-only"},
+    {"hf_save_is_weights", C "last_save_in_hf " C "last_save_model_only", hf_save_is_weights,
+     "Hugging Face's layout holds weights only: set --checkpoint.last-save-model-only"},
+    {"excludes_known", C "exclude_from_loading", excludes_known,
+     "wanted names among optimizer, lr_scheduler, dataloader, train_state"},
+    {"model_is_loaded", C "exclude_from_loading", model_is_loaded, "'model' cannot be left out"},
+    {"scheduler_goes_with_optimizer", C "exclude_from_loading", scheduler_goes_with_optimizer,
+     "'optimizer' cannot be left out without 'lr_scheduler'"},
+    {"seed_save_is_on", C "create_seed_checkpoint " C "enable", seed_save_is_on,
+     "a seed checkpoint needs --checkpoint.enable"},
+    {"seed_on_one_rank", C "create_seed_checkpoint", seed_on_one_rank, "a seed checkpoint is made by one rank alone"},
+    {"seed_can_be_saved", C "create_seed_checkpoint " C "load_only", seed_can_be_saved,
+     "a seed checkpoint cannot be saved under load-only"},
+    {"has_groups", "optimizer.implementation", has_groups, "the optimizer has no param group"},
+    {"optimizers_known", "optimizer.param_groups.0.optimizer_name", optimizers_known,
+     "only AdamW is there yet"},
+    {"betas_are_two", "optimizer.param_groups.0.optimizer_kwargs.betas", betas_are_two,
+     "wanted two numbers, at least 0 and below 1"},
+    {"states_keep_their_type", "optimizer.implementation", states_keep_their_type,
+     "optimizer states in bfloat16 are not there yet: wanted fused"},
+    {"no_memory_budget", "activation_checkpoint.memory_budget", no_memory_budget,
+     "activation-checkpoint:memory-budget is not there yet: wanted selective, full or none"},
+    {"balancer_known", P "context_parallel_load_balancer", balancer_known, "wanted headtail, ptrr or None"},
+    {"schedule_known", P "pipeline_parallel_schedule", schedule_known,
+     "wanted 1F1B, GPipe, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, ZBVZeroBubble, DualPipeV, "
+     "PipelineScheduleSingle or PipelineScheduleMulti"},
+    {"microbatch_divides", P "pipeline_parallel_microbatch_size training.local_batch_size", microbatch_divides,
+     "must divide the local batch"},
+    {"profile_cycle_fits", "profiler.profile_freq profiler.profiler_warmup profiler.profiler_active",
+     profile_cycle_fits, "a cycle must hold its warm-up and its traced steps"},
+};
+#undef P
+#undef C
+
+/* "--a.b 3 (flag), --c 1 (default)" */
+static ct_status add_settings(ct_tree *tree, const cti_settings *settings, const char *paths, cti_str *out, ct_err *err)
+{
+    ct_arena *arena = ct_tree_arena(tree);
+    bool is_first = true;
+    for (const char *at = paths; *at != '\0';) {
+        const size_t n = strcspn(at, " ");
+        const char *path = ct_arena_printf(arena, err, "%.*s", (int)n, at);
+        if (path == NULL) {
+            return CT_ERR_MEMORY;
+        }
+        const cti_setting *s = cti_settings_find(settings, path);
+        if (s != NULL) {
+            const char *flag = cti_flag_name(arena, s->path, err);
+            const char *value = ct_field_text(s->field, s->component->values, arena, err);
+            if (flag == NULL || value == NULL) {
+                return CT_ERR_MEMORY;
+            }
+            const ct_source source = s->component->sources[s->field - s->component->cls->fields];
+            cti_str_printf(out, "%s%s %s (%s)", is_first ? "" : ", ", flag, value, cti_source_name(source));
+            is_first = false;
+        }
+        at += n + (at[n] == ' ');
+    }
+    return cti_str_check(out, err);
+}
+
+static ct_status run_rows(ct_tree *tree, run *r, const cti_settings *settings, cti_problems *problems, cti_str *line,
+                          ct_err *err)
+{
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
+        cti_str_reset(r->detail);
+        if (checks[i].holds(r)) {
+            continue;
+        }
+        cti_str_reset(line);
+        CT_TRY(add_settings(tree, settings, checks[i].settings, line, err));
+        CT_TRY(cti_str_check(r->detail, err));
+        cti_problem_add(problems, "%s: %s%s%s%s", cti_str_text(line), checks[i].sentence, r->detail->len > 0 ? " (" : "",
+                        cti_str_text(r->detail), r->detail->len > 0 ? ")" : "");
+    }
+    return CT_OK;
+}
+
+/* The checks that classes bring along (plug-ins' components too). */
+static ct_status run_class_checks(ct_tree *tree, const ct_component *component, cti_problems *problems, ct_err *err)
+{
+    if (component->cls->check != NULL) {
+        ct_err why = {0};
+        const ct_status st = component->cls->check(component, &why);
+        if (st == CT_ERR_MEMORY) {
+            return CT_FAIL(err, st, "%s", why.message);
+        }
+        if (st != CT_OK) {
+            const char *fqn = ct_component_fqn(tree, component, err);
+            if (fqn == NULL) {
+                return CT_ERR_MEMORY;
+            }
+            cti_problem_add(problems, "%s: %s", fqn[0] != '\0' ? fqn : component->cls->name, why.message);
+        }
+    }
+    for (int32_t i = 0; i < component->n_children; i++) {
+        CT_TRY(run_class_checks(tree, component->children[i], problems, err));
+    }
+    return CT_OK;
+}
+
+ct_status cti_checks_run(ct_tree *tree, ct_component *root, int64_t world_size, cti_problems *problems, ct_err *err)
+{
+    cti_str detail = {.alloc = problems->text.alloc};
+    cti_str line = {.alloc = problems->text.alloc};
+    cti_settings settings;
+    CT_TRY(cti_settings_list(tree, root, &settings, err));
+    run r = {.root = root,
+             .world = world_size,
+             .training = CTI_SECTION(root, "training", training),
+             .parallelism = CTI_SECTION(root, "parallelism", parallelism),
+             .checkpoint = CTI_SECTION(root, "checkpoint", checkpoint),
+             .dataloader = CTI_SECTION(root, "dataloader", dataloader),
+             .validator = CTI_SECTION(root, "validator", validator),
+             .validator_data = CTI_SECTION(root, "validator.dataloader", dataloader),
+             .optimizer = CTI_SECTION(root, "optimizer", optimizer),
+             .profiler = CTI_SECTION(root, "profiler", profiler),
+             .detail = &detail};
+    cti_degrees_of(root, world_size, &r.degrees);
+    ct_status st = run_rows(tree, &r, &settings, problems, &line, err);
+    if (st == CT_OK) {
+        st = run_class_checks(tree, root, problems, err);
+    }
+    cti_str_deinit(&detail);
+    cti_str_deinit(&line);
+    CT_TRY(st);
+    return cti_str_check(&problems->text, err);
+}
+
+ct_status cti_config_no_effect(ct_tree *tree, ct_component *root, const char **out_flags, ct_err *err)
+{
+    ct_arena *arena = ct_tree_arena(tree);
+    cti_settings settings;
+    CT_TRY(cti_settings_list(tree, root, &settings, err));
+    const char *text = "";
+    for (size_t i = 0; i < settings.n; i++) {
+        const cti_setting *s = &settings.items[i];
+        const ct_source source = s->component->sources[s->field - s->component->cls->fields];
+        if ((s->field->flags & CTI_SET_NO_EFFECT) == 0 || source <= CT_SOURCE_REGISTRY) {
+            continue;
+        }
+        const char *flag = cti_flag_name(arena, s->path, err);
+        text = flag != NULL ? ct_arena_printf(arena, err, "%s%s%s", text, text[0] != '\0' ? ", " : "", flag) : NULL;
+        if (text == NULL) {
+            return CT_ERR_MEMORY;
+        }
+    }
+    *out_flags = text;
+    return CT_OK;
+}

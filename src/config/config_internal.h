@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files of config. */
+#ifndef CTI_CONFIG_INTERNAL_H
+#define CTI_CONFIG_INTERNAL_H
+
+#include "config/config.h"
+
+const ct_alloc *cti_tree_alloc(const ct_tree *tree);
+
+/* What users of older or other releases write, and what it is called now; NULL where we know nothing of it. */
+const char *cti_moved_flag(const char *path);
+/* Adds "<given>: unknown flag …" with the nearest names in the form that `as_environ` asks for. */
+CT_MUST_CHECK ct_status cti_unknown_setting(ct_tree *tree, const cti_settings *settings, const char *given,
+                                            const char *path, bool as_environ, cti_problems *problems, ct_err *err);
+/* "CTITAN_TRAINING__STEPS". Arena's memory. */
+const char *cti_environ_name(ct_arena *arena, const char *path, ct_err *err);
+/* The kind of activation checkpointing of this name ('_' counts as '-'); NULL where there is none, then a problem was added. */
+const cti_ac_kind *cti_ac_kind_find(const char *name, const char *given, cti_problems *problems);
+/* Sets one setting; a refused value becomes the problem "<given>: <why>". Only ERR_MEMORY comes back. */
+CT_MUST_CHECK ct_status cti_setting_set(ct_tree *tree, const cti_setting *setting, const char *given,
+                                        const char *const *tokens, size_t n_tokens, ct_source source,
+                                        cti_problems *problems, ct_err *err);
+
+#endif
