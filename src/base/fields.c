@@ -190,10 +190,10 @@ static ct_status parse_f64(const ct_field *field, const char *text, double *out,
 
 static ct_status parse_bool(const char *text, bool *out, ct_err *err)
 {
-    static const char *const words[] = {"true", "True", "false", "False"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const words[] = {"true", "True", "1", "false", "False", "0"};
+    for (int i = 0; i < 6; i++) {
         if (cti_str_eq(text, words[i])) {
-            *out = i < 2;
+            *out = i < 3;
             return CT_OK;
         }
     }
