@@ -69,7 +69,8 @@ const char *ct_status_sentence(ct_status status); /* "a file or directory …" *
 int ct_status_exit_code(ct_status status);
 int ct_status_is_retryable(ct_status status);
 
-#define CT_FAIL(err, status, ...) ct_err_set((err), (status), __FILE__, __LINE__, __VA_ARGS__)
+/* The comma lets a compiler see that what is returned is the status given. */
+#define CT_FAIL(err, status, ...) ((void)ct_err_set((err), (status), __FILE__, __LINE__, __VA_ARGS__), (status))
 
 /* Returns from the calling function with the failing status. Nothing to undo. */
 #define CT_TRY(expr)                                                                               \

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main(): the list of commands. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "cli/cli.h"
+#include "cli/cmd_config.h"
+#include "cli/cmd_run.h"
+#include "cli/cmd_tokenizer.h"
+#include "cli/cmd_train.h"
+
+/* X(name on the command line, function, what it does) */
+#define COMMANDS(X)                                                                                                  \
+    X("train", cti_cmd_train, "train a model; one rank, or all of a run that `run`, mpirun or srun started")         \
+    X("run", cti_cmd_run, "start the ranks of a run on this host and watch over them (what torchrun is)")            \
+    X("config", cti_cmd_config, "print every setting of a run with where it comes from")                             \
+    X("tokenizer", cti_cmd_tokenizer, "train a vocabulary; encode, decode, inspect")
+
+typedef struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *what;
+} command;
+static const command commands[] = {
+#define COMMAND_ROW(name, fn, what) {name, fn, what},
+    COMMANDS(COMMAND_ROW)
+#undef COMMAND_ROW
+};
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void print_usage(FILE *to)
+{
+    fprintf(to, "usage: " CTI_PROGRAM " COMMAND [ARGUMENTS]\n\n");
+    for (int i = 0; i < N_COMMANDS; i++) {
+        fprintf(to, "  %-16s %s\n", commands[i].name, commands[i].what);
+    }
+    fprintf(to, "\n  --version        print the version\n  COMMAND --help   what a command takes\n\n"
+                "The quick start:\n"
+                "  " CTI_PROGRAM " train --module llama3 --config llama3_debugmodel --training.steps 10\n");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage(stderr);
+        return 2;
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+        printf(CTI_PROGRAM " %s\n", cti_version_text());
+        return 0;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        print_usage(stdout);
+        return 0;
+    }
+    const char *names[N_COMMANDS];
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            return commands[i].run(argc - 1, argv + 1);
+        }
+        names[i] = commands[i].name;
+    }
+    const int nearest = cti_nearest(argv[1], names, N_COMMANDS);
+    fprintf(stderr, CTI_PROGRAM ": there is no command '%s'%s%s%s; `" CTI_PROGRAM " --help` lists them\n", argv[1],
+            nearest >= 0 ? "; nearest is '" : "", nearest >= 0 ? names[nearest] : "", nearest >= 0 ? "'" : "");
+    return 2;
+}
