@@ -67,6 +67,7 @@ CT_MUST_CHECK ct_status ct_bootstrap_create(const ct_alloc *alloc, const ct_plac
 void ct_bootstrap_destroy(ct_bootstrap **boot);
 
 const ct_place *ct_bootstrap_place(const ct_bootstrap *boot);
+const ct_alloc *ct_bootstrap_alloc(const ct_bootstrap *boot);
 /* The address of this host by which the store was reached, as text ("127.0.0.1"); "" with world_size 1. */
 const char *ct_bootstrap_local_addr(const ct_bootstrap *boot);
 
@@ -76,7 +77,7 @@ const char *ct_bootstrap_local_addr(const ct_bootstrap *boot);
 CT_MUST_CHECK ct_status ct_bootstrap_set(ct_bootstrap *boot, const char *key, const void *value, size_t size_bytes,
                                          ct_err *err);
 /* Waits until key is set, timeout_ms at most (0: does not wait); then CT_ERR_TIMEOUT. Caller frees *out_value with
- * ct_alloc_free of the allocator that made boot; it is NUL-terminated one byte past *out_size. */
+ * ct_alloc_free(ct_bootstrap_alloc(boot), ...); it is NUL-terminated one byte past *out_size. */
 CT_MUST_CHECK ct_status ct_bootstrap_get(ct_bootstrap *boot, const char *key, int64_t timeout_ms, void **out_value,
                                          size_t *out_size, ct_err *err);
 /* Adds to a counter (absent: 0) and gives its new value. Counters and values share the keys; a key that holds a value

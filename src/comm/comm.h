@@ -93,7 +93,7 @@ CT_MUST_CHECK ct_status ct_comm_world_create(const ct_alloc *alloc, const struct
  */
 CT_MUST_CHECK ct_status ct_comm_split(ct_comm *parent, const char *name, const int *ranks, int n, ct_comm **out_comm,
                                       ct_err *err);
-/* Groups before their world. */
+/* Groups before their world. Says nothing to the others: where all is well, a barrier on the world goes before. */
 void ct_comm_destroy(ct_comm **comm);
 
 int ct_comm_rank(const ct_comm *comm);                     /* in this group */
@@ -145,7 +145,7 @@ CT_MUST_CHECK ct_status ct_comm_recv(ct_comm *comm, void *data, int64_t count, c
                                      ct_err *err);
 
 /* Fails with CT_ERR_USAGE on all members, naming `what` and the first rank that differs from member 0, unless the bytes
- * are equal everywhere (settings, the plan, the data set). Compares lengths and 128-bit hashes. */
+ * are equal everywhere (settings, the plan, the data set). Compares lengths and 128-bit hashes. Host engines only. */
 CT_MUST_CHECK ct_status ct_comm_check_same(ct_comm *comm, const void *data, size_t size_bytes, const char *what,
                                            ct_err *err);
 

@@ -3,7 +3,8 @@
  *
  * An engine must move messages between ranks (`exchange`); all other calls are optional: where a pointer is NULL, comm.c
  * builds the collective from `exchange` in host memory, with sums in the fixed order of halves. A device engine provides
- * all of them. Arguments are checked before an engine sees them: ranks in range, counts above 0, size of the group above 1.
+ * all of them. Arguments are checked before an engine sees them: ranks in range, counts above 0. A group of
+ * one member reaches an engine only where the engine has its own collectives.
  */
 #ifndef CT_COMM_ENGINE_H
 #define CT_COMM_ENGINE_H

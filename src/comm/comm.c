@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups: creation, checks of arguments, tags, statistics, and what happens when a peer is gone. The collectives
+ * themselves are the engine's, or those of comm_built.c. */
+#include <inttypes.h>
+
+#include "base/hash.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "comm/comm_internal.h"
+
+enum { DEFAULT_TIMEOUT_MS = 300000, BLAME_WAIT_MS = 2000 };
+
+const char *ct_comm_op_name(ct_comm_op op)
+{
+    static const char *const names[] = {
+#define CT_COMM_OP_NAME(NAME, name) [CT_COMM_##NAME] = #name,
+        CT_COMM_OP_LIST(CT_COMM_OP_NAME)
+#undef CT_COMM_OP_NAME
+    };
+    return (unsigned)op < CT_COMM_OP_COUNT ? names[op] : "unknown";
+}
+
+/* ---- creation ---- */
+
+static void free_group(ct_comm *comm)
+{
+    const ct_alloc *alloc = comm->world->alloc;
+    ct_alloc_free(alloc, comm->world_ranks);
+    ct_alloc_free(alloc, comm->n_sent);
+    ct_alloc_free(alloc, comm->n_got);
+    ct_alloc_free(alloc, comm->messages);
+    ct_alloc_free(alloc, comm->scratch);
+    ct_alloc_free(alloc, comm->parts);
+    ct_alloc_free(alloc, comm->counts);
+    ct_alloc_free(alloc, comm);
+}
+
+static uint64_t group_id(const char *name, const int *world_ranks, int n)
+{
+    return cti_hash64(world_ranks, (size_t)n * sizeof *world_ranks, cti_hash64(name, strlen(name), 0));
+}
+
+/* The struct with all but the engine's group. */
+static ct_status make_group(cti_comm_world *world, const char *name, const int *world_ranks, int n, int rank,
+                            ct_comm **out, ct_err *err)
+{
+    ct_comm *comm = CT_NEW(world->alloc, ct_comm, err);
+    if (comm == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    comm->world = world;
+    (void)snprintf(comm->name, sizeof comm->name, "%s", name);
+    comm->world_ranks = CT_NEW_ARRAY(world->alloc, int, n, err);
+    comm->n_sent = CT_NEW_ARRAY(world->alloc, uint64_t, n, err);
+    comm->n_got = CT_NEW_ARRAY(world->alloc, uint64_t, n, err);
+    comm->parts = CT_NEW_ARRAY(world->alloc, const void *, n, err);
+    comm->counts = CT_NEW_ARRAY(world->alloc, int64_t, n, err);
+    if (comm->world_ranks == NULL || comm->n_sent == NULL || comm->n_got == NULL || comm->parts == NULL ||
+        comm->counts == NULL || cti_comm_reserve_messages(comm, 2 * n, err) != CT_OK) {
+        free_group(comm);
+        return CT_ERR_MEMORY;
+    }
+    memcpy(comm->world_ranks, world_ranks, (size_t)n * sizeof *world_ranks);
+    comm->desc = (ct_comm_group_desc){.name = comm->name,
+                                      .world_ranks = comm->world_ranks,
+                                      .size = n,
+                                      .rank = rank,
+                                      .id = group_id(name, world_ranks, n)};
+    *out = comm;
+    return CT_OK;
+}
+
+/* Where the engine has its own collectives, it also needs groups of one (their memory is not ours to copy). */
+static bool engine_wants_group(const cti_comm_world *world, int n)
+{
+    return world->engine->group_open != NULL && (n > 1 || world->engine->all_reduce != NULL);
+}
+
+static ct_status open_group(ct_comm *comm, ct_err *err)
+{
+    cti_comm_world *world = comm->world;
+    pthread_mutex_lock(&world->lock);
+    int64_t timeout_ms = world->timeout_ms;
+    bool taken = false;
+    for (const ct_comm *g = world->groups; g != NULL; g = g->next) {
+        taken = taken || g->desc.id == comm->desc.id;
+    }
+    if (!taken) {
+        comm->next = world->groups;
+        world->groups = comm;
+    }
+    pthread_mutex_unlock(&world->lock);
+    if (taken) {
+        return CT_FAIL(err, CT_ERR_STATE, "a group '%s' of the same %d ranks is open already", comm->name,
+                       comm->desc.size);
+    }
+    if (engine_wants_group(world, comm->desc.size)) {
+        return world->engine->group_open(world->ctx, &comm->desc, timeout_ms, &comm->group, err);
+    }
+    return CT_OK;
+}
+
+static void close_group(ct_comm *comm)
+{
+    cti_comm_world *world = comm->world;
+    if (comm->group != NULL && world->engine->group_close != NULL) {
+        world->engine->group_close(world->ctx, comm->group);
+    }
+    pthread_mutex_lock(&world->lock);
+    for (ct_comm **g = &world->groups; *g != NULL; g = &(*g)->next) {
+        if (*g == comm) {
+            *g = comm->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&world->lock);
+}
+
+static void free_world(cti_comm_world *world)
+{
+    world->engine->close(world->ctx);
+    (void)pthread_mutex_destroy(&world->lock);
+    ct_alloc_free(world->alloc, world);
+}
+
+static ct_status make_world_group(cti_comm_world *world, const ct_place *place, ct_comm **out_comm, ct_err *err)
+{
+    int *ranks = CT_NEW_ARRAY(world->alloc, int, place->world_size, err);
+    if (ranks == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    for (int r = 0; r < place->world_size; r++) {
+        ranks[r] = r;
+    }
+    ct_comm *comm = NULL;
+    ct_status st = make_group(world, "world", ranks, place->world_size, place->rank, &comm, err);
+    ct_alloc_free(world->alloc, ranks);
+    CT_TRY(st);
+    st = open_group(comm, err);
+    if (st != CT_OK) {
+        close_group(comm);
+        free_group(comm);
+        return st;
+    }
+    *out_comm = comm;
+    return CT_OK;
+}
+
+static ct_status check_engine(const ct_comm_engine *engine, int world_size, ct_err *err)
+{
+    if (engine->abi != CT_COMM_ABI || engine->size_bytes != sizeof *engine) {
+        return CT_FAIL(err, CT_ERR_BACKEND, "comm engine '%s' speaks ABI %u (%u bytes), this program %u (%zu bytes)",
+                       engine->name, engine->abi, engine->size_bytes, CT_COMM_ABI, sizeof *engine);
+    }
+    if (engine->max_world_size != 0 && world_size > engine->max_world_size) {
+        return CT_FAIL(err, CT_ERR_STATE, "WORLD_SIZE is %d, but the comm engine '%s' connects %d process only",
+                       world_size, engine->name, engine->max_world_size);
+    }
+    return CT_OK;
+}
+
+ct_status ct_comm_world_create(const ct_alloc *alloc, const struct ct_comm_engine *engine, ct_bootstrap *boot,
+                               const ct_comm_options *options, ct_comm **out_comm, ct_err *err)
+{
+    const ct_place *place = ct_bootstrap_place(boot);
+    CT_TRY(check_engine(engine, place->world_size, err));
+    cti_comm_world *world = CT_NEW(alloc, cti_comm_world, err);
+    if (world == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    world->alloc = alloc;
+    world->engine = engine;
+    world->boot = boot;
+    world->timeout_ms = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
+    (void)pthread_mutex_init(&world->lock, NULL);
+    ct_status st = engine->open(alloc, boot, world->timeout_ms, &world->ctx, err);
+    if (st == CT_OK) {
+        st = make_world_group(world, place, out_comm, err);
+    }
+    if (st != CT_OK) {
+        free_world(world);
+    }
+    return st;
+}
+
+static ct_status check_ranks(const ct_comm *parent, const char *name, const int *ranks, int n, int *out_rank,
+                             ct_err *err)
+{
+    if (n < 1 || n > parent->desc.size) {
+        return CT_FAIL(err, CT_ERR_RANGE, "group '%s': %d ranks, its parent '%s' has %d", name, n, parent->name,
+                       parent->desc.size);
+    }
+    *out_rank = -1;
+    for (int i = 0; i < n; i++) {
+        if (ranks[i] < 0 || ranks[i] >= parent->desc.size) {
+            return CT_FAIL(err, CT_ERR_RANGE, "group '%s': there is no rank %d in '%s' (0..%d)", name, ranks[i],
+                           parent->name, parent->desc.size - 1);
+        }
+        for (int j = 0; j < i; j++) {
+            if (ranks[j] == ranks[i]) {
+                return CT_FAIL(err, CT_ERR_RANGE, "group '%s': rank %d is listed twice", name, ranks[i]);
+            }
+        }
+        *out_rank = ranks[i] == parent->desc.rank ? i : *out_rank;
+    }
+    if (*out_rank < 0) {
+        return CT_FAIL(err, CT_ERR_RANGE, "group '%s': this rank (%d of '%s') is not in the list", name,
+                       parent->desc.rank, parent->name);
+    }
+    return CT_OK;
+}
+
+ct_status ct_comm_split(ct_comm *parent, const char *name, const int *ranks, int n, ct_comm **out_comm, ct_err *err)
+{
+    cti_comm_world *world = parent->world;
+    int rank = -1;
+    if (strlen(name) < 1 || strlen(name) >= sizeof parent->name) {
+        return CT_FAIL(err, CT_ERR_RANGE, "the name of a group has 1..%zu bytes: '%.80s'", sizeof parent->name - 1, name);
+    }
+    CT_TRY(check_ranks(parent, name, ranks, n, &rank, err));
+    int *world_ranks = CT_NEW_ARRAY(world->alloc, int, n, err);
+    if (world_ranks == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    for (int i = 0; i < n; i++) {
+        world_ranks[i] = parent->world_ranks[ranks[i]];
+    }
+    ct_comm *comm = NULL;
+    ct_status st = make_group(world, name, world_ranks, n, rank, &comm, err);
+    ct_alloc_free(world->alloc, world_ranks);
+    CT_TRY(st);
+    st = open_group(comm, err);
+    if (st != CT_OK) {
+        close_group(comm);
+        free_group(comm);
+        return st;
+    }
+    *out_comm = comm;
+    return CT_OK;
+}
+
+void ct_comm_destroy(ct_comm **comm)
+{
+    ct_comm *c = *comm;
+    if (c == NULL) {
+        return;
+    }
+    cti_comm_world *world = c->world;
+    close_group(c);
+    free_group(c);
+    *comm = NULL;
+    if (world->groups == NULL) {
+        free_world(world);
+    }
+}
+
+/* ---- facts ---- */
+
+int ct_comm_rank(const ct_comm *comm)
+{
+    return comm->desc.rank;
+}
+
+int ct_comm_size(const ct_comm *comm)
+{
+    return comm->desc.size;
+}
+
+int ct_comm_world_rank_of(const ct_comm *comm, int rank)
+{
+    return rank >= 0 && rank < comm->desc.size ? comm->world_ranks[rank] : -1;
+}
+
+const char *ct_comm_name(const ct_comm *comm)
+{
+    return comm->name;
+}
+
+const char *ct_comm_engine_name(const ct_comm *comm)
+{
+    return comm->world->engine->name;
+}
+
+void ct_comm_set_timeout(ct_comm *comm, int64_t timeout_ms)
+{
+    pthread_mutex_lock(&comm->world->lock);
+    comm->world->timeout_ms = cti_max_i64(timeout_ms, 1);
+    pthread_mutex_unlock(&comm->world->lock);
+}
+
+void ct_comm_get_stats(const ct_comm *comm, ct_comm_stats *out_stats)
+{
+    *out_stats = comm->stats;
+}
+
+/* ---- messages ---- */
+
+ct_status cti_comm_reserve_messages(ct_comm *comm, int n, ct_err *err)
+{
+    if (n <= comm->cap_messages) {
+        return CT_OK;
+    }
+    void *grown = ct_alloc_resize(comm->world->alloc, comm->messages, (size_t)n, sizeof *comm->messages, err);
+    if (grown == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    comm->messages = grown;
+    comm->cap_messages = n;
+    return CT_OK;
+}
+
+void cti_comm_push(cti_comm_call *call, bool is_send, int peer, const void *data, size_t size_bytes, uint64_t step)
+{
+    ct_comm *comm = call->comm;
+    if (size_bytes == 0) {
+        return;
+    }
+    CT_ASSERT(call->n_messages < comm->cap_messages);
+    const uint64_t what[] = {comm->desc.id, call->op, call->number, step, size_bytes};
+    union {
+        const void *in;
+        void *out;
+    } pointer = {.in = data}; /* an engine only reads from what it sends */
+    comm->messages[call->n_messages++] = (ct_comm_message){.peer = peer,
+                                                           .is_send = is_send,
+                                                           .data = pointer.out,
+                                                           .size_bytes = size_bytes,
+                                                           .tag = cti_hash64(what, sizeof what, 0)};
+    int64_t *counter = is_send ? &comm->stats.op[call->op].sent_bytes : &comm->stats.op[call->op].received_bytes;
+    *counter += (int64_t)size_bytes;
+}
+
+/* The first rank that notices a loss writes it to the store before it closes its connections; whoever notices only that,
+ * reads there who was first. So all ranks name the same culprit. */
+static void find_first_cause(ct_bootstrap *boot, char *text, size_t size)
+{
+    int64_t n;
+    void *value = NULL;
+    size_t value_size;
+    if (ct_bootstrap_add(boot, "comm/n_broken", 1, &n, NULL) != CT_OK) {
+        return;
+    }
+    if (n == 1) {
+        ct_status st = ct_bootstrap_set(boot, "comm/broken", text, strlen(text), NULL);
+        (void)st; /* where it fails the others know less, and still that we are gone */
+    } else if (ct_bootstrap_get(boot, "comm/broken", BLAME_WAIT_MS, &value, &value_size, NULL) == CT_OK) {
+        (void)snprintf(text, size, "%.480s", (const char *)value);
+        ct_alloc_free(ct_bootstrap_alloc(boot), value);
+    }
+}
+
+static void break_world(cti_comm_world *world, ct_status status, const char *text)
+{
+    char cause[sizeof world->broken_text];
+    (void)snprintf(cause, sizeof cause, "%.500s", text);
+    pthread_mutex_lock(&world->lock);
+    bool first = world->broken == CT_OK;
+    if (first) {
+        world->broken = status;
+        memcpy(world->broken_text, cause, sizeof cause);
+    }
+    pthread_mutex_unlock(&world->lock);
+    if (first) {
+        find_first_cause(world->boot, cause, sizeof cause);
+        pthread_mutex_lock(&world->lock);
+        memcpy(world->broken_text, cause, sizeof cause);
+        pthread_mutex_unlock(&world->lock);
+        world->engine->abort(world->ctx);
+    }
+}
+
+static ct_status fail_broken(cti_comm_world *world, const cti_comm_call *call, ct_err *err)
+{
+    char text[sizeof world->broken_text];
+    pthread_mutex_lock(&world->lock);
+    ct_status status = world->broken;
+    memcpy(text, world->broken_text, sizeof text);
+    pthread_mutex_unlock(&world->lock);
+    return CT_FAIL(err, status, "%s in group '%s' of %d ranks: %s", ct_comm_op_name(call->op), call->comm->name,
+                   call->comm->desc.size, text);
+}
+
+ct_status cti_comm_flush(cti_comm_call *call, ct_err *err)
+{
+    ct_comm *comm = call->comm;
+    cti_comm_world *world = comm->world;
+    int n = call->n_messages;
+    call->n_messages = 0;
+    if (n == 0) {
+        return CT_OK;
+    }
+    pthread_mutex_lock(&world->lock);
+    int64_t timeout_ms = world->timeout_ms;
+    bool broken = world->broken != CT_OK;
+    pthread_mutex_unlock(&world->lock);
+    if (broken) {
+        return fail_broken(world, call, err);
+    }
+    ct_err inner = {0};
+    ct_status st =
+        world->engine->exchange(world->ctx, comm->group, &comm->desc, comm->messages, n, timeout_ms, NULL, &inner);
+    if (st == CT_ERR_PEER || st == CT_ERR_TIMEOUT) {
+        break_world(world, st, inner.message);
+        return fail_broken(world, call, err);
+    }
+    if (st != CT_OK) {
+        return CT_FAIL(err, st, "%s in group '%s': %.1500s", ct_comm_op_name(call->op), comm->name, inner.message);
+    }
+    return CT_OK;
+}
+
+/* ---- calls ---- */
+
+/* True where comm.c builds the collective in host memory. */
+static bool is_built(const ct_comm *comm)
+{
+    return comm->world->engine->all_reduce == NULL;
+}
+
+static ct_status check_call(const ct_comm *comm, ct_comm_op op, int64_t count, ct_dtype dtype, const void *stream,
+                            ct_err *err)
+{
+    int64_t bytes;
+    if ((unsigned)dtype >= CT_DTYPE_COUNT) {
+        return CT_FAIL(err, CT_ERR_SHAPE, "%s in group '%s': dtype number %d does not exist", ct_comm_op_name(op),
+                       comm->name, (int)dtype);
+    }
+    if (count < 0 || !cti_mul_i64(count, (int64_t)ct_dtype_size_bytes(dtype) * comm->desc.size, &bytes)) {
+        return CT_FAIL(err, CT_ERR_RANGE, "%s in group '%s': a count of %" PRId64 " elements", ct_comm_op_name(op),
+                       comm->name, count);
+    }
+    if (stream != NULL && is_built(comm)) {
+        return CT_FAIL(err, CT_ERR_STATE, "%s in group '%s': the engine '%s' works in host memory and has no streams",
+                       ct_comm_op_name(op), comm->name, comm->world->engine->name);
+    }
+    return CT_OK;
+}
+
+static ct_status check_reducible(const ct_comm *comm, ct_comm_op op, ct_dtype dtype, ct_reduce_op reduce, ct_err *err)
+{
+    if ((CT_COMM_REDUCIBLE & (1u << dtype)) == 0) {
+        return CT_FAIL(err, CT_ERR_SHAPE, "%s in group '%s': %s cannot be reduced (f32, bf16, f64, i32, i64 can)",
+                       ct_comm_op_name(op), comm->name, ct_dtype_name(dtype));
+    }
+    if ((unsigned)reduce >= CT_REDUCE_COUNT) {
+        return CT_FAIL(err, CT_ERR_RANGE, "%s in group '%s': reduction number %d does not exist", ct_comm_op_name(op),
+                       comm->name, (int)reduce);
+    }
+    return CT_OK;
+}
+
+static ct_status check_peer(const ct_comm *comm, ct_comm_op op, int peer, ct_err *err)
+{
+    if (peer < 0 || peer >= comm->desc.size) {
+        return CT_FAIL(err, CT_ERR_RANGE, "%s in group '%s': there is no rank %d (0..%d)", ct_comm_op_name(op),
+                       comm->name, peer, comm->desc.size - 1);
+    }
+    return CT_OK;
+}
+
+static cti_comm_call begin(ct_comm *comm, ct_comm_op op)
+{
+    comm->stats.op[op].n_calls++;
+    return (cti_comm_call){.comm = comm, .op = op, .number = comm->n_collectives++};
+}
+
+ct_status ct_comm_all_reduce(ct_comm *comm, const void *in, void *out, int64_t count, ct_dtype dtype, ct_reduce_op op,
+                             void *stream, ct_err *err)
+{
+    CT_TRY(check_call(comm, CT_COMM_ALL_REDUCE, count, dtype, stream, err));
+    CT_TRY(check_reducible(comm, CT_COMM_ALL_REDUCE, dtype, op, err));
+    if (count == 0) {
+        return CT_OK;
+    }
+    cti_comm_call call = begin(comm, CT_COMM_ALL_REDUCE);
+    const ct_comm_engine *e = comm->world->engine;
+    return is_built(comm) ? cti_built_all_reduce(&call, in, out, count, dtype, op, err)
+                          : e->all_reduce(comm->world->ctx, comm->group, in, out, count, dtype, op, stream, err);
+}
+
+ct_status ct_comm_all_gather(ct_comm *comm, const void *in, void *out, int64_t count, ct_dtype dtype, void *stream,
+                             ct_err *err)
+{
+    CT_TRY(check_call(comm, CT_COMM_ALL_GATHER, count, dtype, stream, err));
+    if (count == 0) {
+        return CT_OK;
+    }
+    cti_comm_call call = begin(comm, CT_COMM_ALL_GATHER);
+    const ct_comm_engine *e = comm->world->engine;
+    return is_built(comm) ? cti_built_all_gather(&call, in, out, count, dtype, err)
+                          : e->all_gather(comm->world->ctx, comm->group, in, out, count, dtype, stream, err);
+}
+
+ct_status ct_comm_reduce_scatter(ct_comm *comm, const void *in, void *out, int64_t count, ct_dtype dtype,
+                                 ct_reduce_op op, void *stream, ct_err *err)
+{
+    CT_TRY(check_call(comm, CT_COMM_REDUCE_SCATTER, count, dtype, stream, err));
+    CT_TRY(check_reducible(comm, CT_COMM_REDUCE_SCATTER, dtype, op, err));
+    if (count == 0) {
+        return CT_OK;
+    }
+    cti_comm_call call = begin(comm, CT_COMM_REDUCE_SCATTER);
+    const ct_comm_engine *e = comm->world->engine;
+    return is_built(comm) ? cti_built_reduce_scatter(&call, in, out, count, dtype, op, err)
+                          : e->reduce_scatter(comm->world->ctx, comm->group, in, out, count, dtype, op, stream, err);
+}
+
+ct_status ct_comm_broadcast(ct_comm *comm, void *data, int64_t count, ct_dtype dtype, int root, void *stream,
+                            ct_err *err)
+{
+    CT_TRY(check_call(comm, CT_COMM_BROADCAST, count, dtype, stream, err));
+    CT_TRY(check_peer(comm, CT_COMM_BROADCAST, root, err));
+    if (count == 0) {
+        return CT_OK;
+    }
+    cti_comm_call call = begin(comm, CT_COMM_BROADCAST);
+    const ct_comm_engine *e = comm->world->engine;
+    return is_built(comm) ? cti_built_broadcast(&call, data, count, dtype, root, err)
+                          : e->broadcast(comm->world->ctx, comm->group, data, count, dtype, root, stream, err);
+}
+
+ct_status ct_comm_all_to_all_v(ct_comm *comm, const void *in, const int64_t *in_counts, void *out,
+                               const int64_t *out_counts, ct_dtype dtype, void *stream, ct_err *err)
+{
+    int64_t total_in = 0, total_out = 0;
+    for (int i = 0; i < comm->desc.size; i++) {
+        CT_TRY(check_call(comm, CT_COMM_ALL_TO_ALL, in_counts[i], dtype, stream, err));
+        CT_TRY(check_call(comm, CT_COMM_ALL_TO_ALL, out_counts[i], dtype, stream, err));
+        if (!cti_add_i64(total_in, in_counts[i], &total_in) || !cti_add_i64(total_out, out_counts[i], &total_out)) {
+            return CT_FAIL(err, CT_ERR_RANGE, "all_to_all in group '%s': the counts overflow", comm->name);
+        }
+    }
+    CT_TRY(check_call(comm, CT_COMM_ALL_TO_ALL, total_in, dtype, stream, err));
+    CT_TRY(check_call(comm, CT_COMM_ALL_TO_ALL, total_out, dtype, stream, err));
+    if (in_counts[comm->desc.rank] != out_counts[comm->desc.rank]) {
+        return CT_FAIL(err, CT_ERR_RANGE, "all_to_all in group '%s': this rank sends %" PRId64 " elements to itself but "
+                       "expects %" PRId64, comm->name, in_counts[comm->desc.rank], out_counts[comm->desc.rank]);
+    }
+    cti_comm_call call = begin(comm, CT_COMM_ALL_TO_ALL);
+    const ct_comm_engine *e = comm->world->engine;
+    return is_built(comm)
+               ? cti_built_all_to_all_v(&call, in, in_counts, out, out_counts, dtype, err)
+               : e->all_to_all_v(comm->world->ctx, comm->group, in, in_counts, out, out_counts, dtype, stream, err);
+}
+
+ct_status ct_comm_all_to_all(ct_comm *comm, const void *in, void *out, int64_t count, ct_dtype dtype, void *stream,
+                             ct_err *err)
+{
+    CT_TRY(check_call(comm, CT_COMM_ALL_TO_ALL, count, dtype, stream, err));
+    if (count == 0) {
+        return CT_OK;
+    }
+    for (int i = 0; i < comm->desc.size; i++) {
+        comm->counts[i] = count;
+    }
+    return ct_comm_all_to_all_v(comm, in, comm->counts, out, comm->counts, dtype, stream, err);
+}
+
+ct_status ct_comm_barrier(ct_comm *comm, void *stream, ct_err *err)
+{
+    CT_TRY(check_call(comm, CT_COMM_BARRIER, 0, CT_DTYPE_U8, stream, err));
+    cti_comm_call call = begin(comm, CT_COMM_BARRIER);
+    const ct_comm_engine *e = comm->world->engine;
+    return is_built(comm) ? cti_built_barrier(&call, err) : e->barrier(comm->world->ctx, comm->group, stream, err);
+}
+
+/* ---- point to point ---- */
+
+static ct_status copy_to_self(const ct_p2p *messages, int n, int me, ct_err *err)
+{
+    int next_recv = 0;
+    for (int i = 0; i < n; i++) {
+        if (messages[i].peer != me || messages[i].kind != CT_P2P_SEND) {
+            continue;
+        }
+        while (next_recv < n && (messages[next_recv].peer != me || messages[next_recv].kind != CT_P2P_RECV)) {
+            next_recv++;
+        }
+        size_t size = (size_t)messages[i].count * ct_dtype_size_bytes(messages[i].dtype);
+        if (next_recv == n || (size_t)messages[next_recv].count * ct_dtype_size_bytes(messages[next_recv].dtype) != size) {
+            return CT_FAIL(err, CT_ERR_RANGE, "exchange: a rank's message of %zu bytes to itself has no receive of that size",
+                           size);
+        }
+        if (size > 0) {
+            memcpy(messages[next_recv].data, messages[i].data, size);
+        }
+        next_recv++;
+    }
+    for (; next_recv < n; next_recv++) {
+        if (messages[next_recv].peer == me && messages[next_recv].kind == CT_P2P_RECV) {
+            return CT_FAIL(err, CT_ERR_RANGE, "exchange: a rank receives from itself what it does not send");
+        }
+    }
+    return CT_OK;
+}
+
+ct_status ct_comm_exchange(ct_comm *comm, const ct_p2p *messages, int n_messages, void *stream, ct_err *err)
+{
+    int me = comm->desc.rank;
+    for (int i = 0; i < n_messages; i++) {
+        CT_TRY(check_call(comm, CT_COMM_EXCHANGE, messages[i].count, messages[i].dtype, stream, err));
+        CT_TRY(check_peer(comm, CT_COMM_EXCHANGE, messages[i].peer, err));
+    }
+    CT_TRY(cti_comm_reserve_messages(comm, n_messages, err));
+    CT_TRY(copy_to_self(messages, n_messages, me, err));
+    comm->stats.op[CT_COMM_EXCHANGE].n_calls++;
+    cti_comm_call call = {.comm = comm, .op = CT_COMM_EXCHANGE};
+    for (int i = 0; i < n_messages; i++) {
+        const ct_p2p *m = &messages[i];
+        if (m->peer == me || m->count == 0) {
+            continue;
+        }
+        bool is_send = m->kind == CT_P2P_SEND;
+        call.number = is_send ? comm->n_sent[m->peer]++ : comm->n_got[m->peer]++;
+        cti_comm_push(&call, is_send, m->peer, m->data, (size_t)m->count * ct_dtype_size_bytes(m->dtype), 0);
+    }
+    return cti_comm_flush(&call, err);
+}
+
+ct_status ct_comm_send(ct_comm *comm, const void *data, int64_t count, ct_dtype dtype, int peer, void *stream,
+                       ct_err *err)
+{
+    union {
+        const void *in;
+        void *out;
+    } pointer = {.in = data};
+    ct_p2p message = {CT_P2P_SEND, peer, pointer.out, count, dtype};
+    return ct_comm_exchange(comm, &message, 1, stream, err);
+}
+
+ct_status ct_comm_recv(ct_comm *comm, void *data, int64_t count, ct_dtype dtype, int peer, void *stream, ct_err *err)
+{
+    ct_p2p message = {CT_P2P_RECV, peer, data, count, dtype};
+    return ct_comm_exchange(comm, &message, 1, stream, err);
+}
+
+/* ---- agreement ---- */
+
+enum { DIGEST_BYTES = 48 }; /* length (8), hash in hex (33), zeros */
+
+ct_status ct_comm_check_same(ct_comm *comm, const void *data, size_t size_bytes, const char *what, ct_err *err)
+{
+    int n = comm->desc.size;
+    char *all = ct_alloc_zeroed(comm->world->alloc, (size_t)n, DIGEST_BYTES, err);
+    if (all == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    char *mine = all + (size_t)comm->desc.rank * DIGEST_BYTES;
+    uint64_t length = size_bytes;
+    memcpy(mine, &length, sizeof length);
+    char hex[33];
+    cti_hash128_hex(data, size_bytes, hex);
+    memcpy(mine + 8, hex, sizeof hex);
+    ct_status st = ct_comm_all_gather(comm, mine, all, DIGEST_BYTES, CT_DTYPE_U8, NULL, err);
+    for (int r = 1; r < n && st == CT_OK; r++) {
+        if (memcmp(all, all + (size_t)r * DIGEST_BYTES, DIGEST_BYTES) != 0) {
+            st = CT_FAIL(err, CT_ERR_USAGE, "%s: rank %d and rank %d differ; all ranks must have the same", what,
+                         comm->world_ranks[r], comm->world_ranks[0]);
+        }
+    }
+    ct_alloc_free(comm->world->alloc, all);
+    return st;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/gloo/gloo_shim.h"
+
+#include <gloo/common/error.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+using std::chrono::milliseconds;
+
+namespace {
+
+class StoreFailed : public std::exception {
+  public:
+    const char *what() const noexcept override
+    {
+        return "the store failed";
+    }
+};
+
+/* Gloo's store on top of ours. */
+class Store : public gloo::rendezvous::Store {
+  public:
+    Store(const cti_gloo_store &store, int64_t timeout_ms) : store_(store), timeout_ms_(timeout_ms) {}
+
+    void set(const std::string &key, const std::vector<char> &data) override
+    {
+        if (store_.set(store_.ctx, key.c_str(), data.data(), data.size()) != 0) {
+            throw StoreFailed();
+        }
+    }
+
+    std::vector<char> get(const std::string &key) override
+    {
+        std::vector<char> value;
+        fetch(key, timeout_ms_, &value);
+        return value;
+    }
+
+    void wait(const std::vector<std::string> &keys) override
+    {
+        wait(keys, milliseconds(timeout_ms_));
+    }
+
+    void wait(const std::vector<std::string> &keys, const milliseconds &timeout) override
+    {
+        for (const auto &key : keys) {
+            std::vector<char> value;
+            fetch(key, timeout.count() > 0 ? timeout.count() : timeout_ms_, &value);
+        }
+    }
+
+  private:
+    static void take(void *to, const void *data, size_t size)
+    {
+        const char *p = static_cast<const char *>(data);
+        static_cast<std::vector<char> *>(to)->assign(p, p + size);
+    }
+
+    void fetch(const std::string &key, int64_t timeout_ms, std::vector<char> *value)
+    {
+        if (store_.get(store_.ctx, key.c_str(), timeout_ms, take, value) != 0) {
+            throw StoreFailed();
+        }
+    }
+
+    cti_gloo_store store_;
+    int64_t timeout_ms_;
+};
+
+/* Gloo of 2022 takes a reference to the store, later ones a shared pointer. */
+template <class Context>
+auto connect(Context &context, std::shared_ptr<Store> store, std::shared_ptr<gloo::transport::Device> &device, int)
+    -> decltype(context.connectFullMesh(*store, device))
+{
+    context.connectFullMesh(*store, device);
+}
+
+template <class Context>
+auto connect(Context &context, std::shared_ptr<Store> store, std::shared_ptr<gloo::transport::Device> &device, long)
+    -> decltype(context.connectFullMesh(store, device))
+{
+    context.connectFullMesh(store, device);
+}
+
+void say(char *text, size_t size, const char *what)
+{
+    std::snprintf(text, size, "%s", what);
+}
+
+/* Gloo has one exception for both; its words tell them apart. */
+cti_gloo_result kind_of(const char *what)
+{
+    return std::string(what).find("imed out") != std::string::npos ? CTI_GLOO_TIMEOUT : CTI_GLOO_PEER;
+}
+
+/* Runs what may throw. */
+template <class Function> cti_gloo_result guarded(char *text, size_t size, Function function)
+{
+    try {
+        function();
+        return CTI_GLOO_OK;
+    } catch (const StoreFailed &e) {
+        say(text, size, e.what());
+        return CTI_GLOO_FAILED;
+    } catch (const gloo::IoException &e) {
+        say(text, size, e.what());
+        return kind_of(e.what());
+    } catch (const std::bad_alloc &e) {
+        say(text, size, "out of memory");
+        return CTI_GLOO_FAILED;
+    } catch (const std::exception &e) {
+        say(text, size, e.what());
+        return kind_of(e.what());
+    } catch (...) {
+        say(text, size, "an unknown exception");
+        return CTI_GLOO_FAILED;
+    }
+}
+
+} // namespace
+
+struct cti_gloo {
+    std::shared_ptr<Store> store;
+    std::shared_ptr<gloo::transport::Device> device;
+    std::shared_ptr<gloo::rendezvous::Context> context;
+    std::mutex abort_lock;
+    bool aborted = false;
+};
+
+extern "C" cti_gloo_result cti_gloo_open(const cti_gloo_store *store, int rank, int size, const char *host,
+                                         const char *iface, int64_t timeout_ms, cti_gloo **out, char *text,
+                                         size_t text_size)
+{
+    return guarded(text, text_size, [&] {
+        auto made = std::make_unique<cti_gloo>();
+        gloo::transport::tcp::attr attr;
+        if (iface != nullptr) {
+            attr.iface = iface;
+        } else {
+            attr.hostname = host;
+        }
+        made->store = std::make_shared<Store>(*store, timeout_ms);
+        made->device = gloo::transport::tcp::CreateDevice(attr);
+        made->context = std::make_shared<gloo::rendezvous::Context>(rank, size);
+        made->context->setTimeout(milliseconds(timeout_ms));
+        connect(*made->context, made->store, made->device, 0);
+        *out = made.release();
+    });
+}
+
+extern "C" void cti_gloo_abort(cti_gloo *gloo)
+{
+    const std::lock_guard<std::mutex> guard(gloo->abort_lock);
+    if (!gloo->aborted) {
+        gloo->aborted = true;
+        char text[8];
+        (void)guarded(text, sizeof text, [&] { gloo->context->closeConnections(); });
+    }
+}
+
+extern "C" void cti_gloo_close(cti_gloo *gloo)
+{
+    if (gloo != nullptr) {
+        cti_gloo_abort(gloo);
+        char text[8];
+        (void)guarded(text, sizeof text, [&] {
+            gloo->context.reset();
+            gloo->device.reset();
+        });
+        delete gloo;
+    }
+}
+
+extern "C" cti_gloo_result cti_gloo_exchange(cti_gloo *gloo, const int *world_ranks,
+                                             const ct_comm_message *messages, int n, int64_t timeout_ms, int *out_peer,
+                                             char *text, size_t text_size)
+{
+    *out_peer = -1;
+    return guarded(text, text_size, [&] {
+        const auto deadline = std::chrono::steady_clock::now() + milliseconds(timeout_ms);
+        const auto left = [&] {
+            const auto ms = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
+            return ms.count() > 1 ? ms : milliseconds(1);
+        };
+        std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> buffers;
+        buffers.reserve(static_cast<size_t>(n));
+        for (int i = 0; i < n; i++) {
+            const ct_comm_message &m = messages[i];
+            *out_peer = world_ranks[m.peer];
+            buffers.push_back(gloo->context->createUnboundBuffer(m.data, m.size_bytes));
+            if (m.is_send) {
+                buffers.back()->send(*out_peer, m.tag);
+            } else {
+                buffers.back()->recv(*out_peer, m.tag);
+            }
+        }
+        for (int i = 0; i < n; i++) {
+            *out_peer = world_ranks[messages[i].peer];
+            if (messages[i].is_send) {
+                (void)buffers[static_cast<size_t>(i)]->waitSend(left());
+            } else {
+                (void)buffers[static_cast<size_t>(i)]->waitRecv(left());
+            }
+        }
+    });
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RANK, WORLD_SIZE and the rest: read from the environment and held against each other. */
+#include <inttypes.h>
+
+#include "base/str.h"
+#include "comm/bootstrap.h"
+
+typedef struct env_reader {
+    ct_env_lookup lookup;
+    void *ctx;
+} env_reader;
+
+/* The process's environment is read here and nowhere else in the room. */
+static const char *lookup_process(void *ctx, const char *name)
+{
+    (void)ctx;
+    return getenv(name); /* NOLINT(concurrency-mt-unsafe): nobody sets the environment after the start */
+}
+
+/* An empty variable counts as unset, as in shells that export it so. */
+static const char *read_text(const env_reader *env, const char *name)
+{
+    const char *text = env->lookup(env->ctx, name);
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
+static ct_status read_int(const env_reader *env, const char *name, int64_t low, int64_t high, bool *out_given, int *out,
+                          ct_err *err)
+{
+    const char *text = read_text(env, name);
+    *out_given = text != NULL;
+    if (text == NULL) {
+        return CT_OK;
+    }
+    int64_t value;
+    if (!cti_parse_i64(text, &value) || value < low || value > high) {
+        return CT_FAIL(err, CT_ERR_USAGE, "environment variable %s: expected an integer in %" PRId64 "..%" PRId64
+                       ", got '%.100s'", name, low, high, text);
+    }
+    *out = (int)value;
+    return CT_OK;
+}
+
+static ct_status copy_text(const env_reader *env, const char *name, char *buf, size_t size, ct_err *err)
+{
+    const char *text = read_text(env, name);
+    if (text == NULL) {
+        buf[0] = '\0';
+        return CT_OK;
+    }
+    if (strlen(text) >= size) {
+        return CT_FAIL(err, CT_ERR_USAGE, "environment variable %s: longer than %zu bytes", name, size - 1);
+    }
+    memcpy(buf, text, strlen(text) + 1);
+    return CT_OK;
+}
+
+static ct_status missing(const char *name, const char *because, ct_err *err)
+{
+    return CT_FAIL(err, CT_ERR_USAGE, "environment variable %s is missing: %s", name, because);
+}
+
+/* Several copies started by mpirun or srun that all believe to be rank 0 of 1 would overwrite each other's files. */
+static ct_status refuse_foreign_launchers(const env_reader *env, ct_err *err)
+{
+    static const struct {
+        const char *size_name, *rank_name, *launcher;
+    } launchers[] = {
+        {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun"},
+        {"PMI_SIZE", "PMI_RANK", "mpirun"},
+        {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"},
+    };
+    for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
+        const char *size = read_text(env, launchers[i].size_name);
+        int64_t n;
+        if (size != NULL && cti_parse_i64(size, &n) && n > 1) {
+            return CT_FAIL(err, CT_ERR_UNSUPPORTED,
+                           "%s started %" PRId64 " processes (%s), but RANK and WORLD_SIZE are not set: start them with "
+                           "`ctitan run`, or export RANK=$%s WORLD_SIZE=$%s MASTER_ADDR MASTER_PORT first",
+                           launchers[i].launcher, n, launchers[i].size_name, launchers[i].rank_name,
+                           launchers[i].size_name);
+        }
+    }
+    return CT_OK;
+}
+
+static ct_status read_local(const env_reader *env, ct_place *p, ct_err *err)
+{
+    bool has_rank, has_size;
+    CT_TRY(read_int(env, "LOCAL_RANK", 0, INT32_MAX, &has_rank, &p->local_rank, err));
+    CT_TRY(read_int(env, "LOCAL_WORLD_SIZE", 1, INT32_MAX, &has_size, &p->local_world_size, err));
+    if (!has_rank && !has_size) {
+        p->local_rank = p->rank;
+        p->local_world_size = p->world_size;
+        return CT_OK;
+    }
+    if (!has_size && p->world_size == 1) {
+        p->local_world_size = 1; /* LOCAL_RANK=0 alone is what scripts for one process set */
+    } else if (!has_size) {
+        return missing("LOCAL_WORLD_SIZE", "LOCAL_RANK is set", err);
+    } else if (!has_rank) {
+        return missing("LOCAL_RANK", "LOCAL_WORLD_SIZE is set", err);
+    }
+    if (p->local_world_size > p->world_size) {
+        return CT_FAIL(err, CT_ERR_USAGE, "environment variable LOCAL_WORLD_SIZE: %d is more than WORLD_SIZE, %d",
+                       p->local_world_size, p->world_size);
+    }
+    if (p->local_rank >= p->local_world_size) {
+        return CT_FAIL(err, CT_ERR_USAGE, "environment variable LOCAL_RANK: %d must be below LOCAL_WORLD_SIZE, %d",
+                       p->local_rank, p->local_world_size);
+    }
+    if (p->local_rank > p->rank) {
+        return CT_FAIL(err, CT_ERR_USAGE, "environment variable LOCAL_RANK: %d is more than RANK, %d", p->local_rank,
+                       p->rank);
+    }
+    return CT_OK;
+}
+
+ct_status ct_place_from_env(ct_env_lookup lookup, void *ctx, ct_place *out_place, ct_err *err)
+{
+    env_reader env = {lookup != NULL ? lookup : lookup_process, ctx};
+    ct_place p = {.rank = 0, .world_size = 1};
+    bool has_rank, has_size, has_port, has_restart;
+    CT_TRY(read_int(&env, "WORLD_SIZE", 1, INT32_MAX, &has_size, &p.world_size, err));
+    CT_TRY(read_int(&env, "RANK", 0, INT32_MAX, &has_rank, &p.rank, err));
+    if (has_rank && !has_size) {
+        return missing("WORLD_SIZE", "RANK is set", err);
+    }
+    if (has_size && !has_rank) {
+        return missing("RANK", "WORLD_SIZE is set", err);
+    }
+    if (!has_rank) {
+        CT_TRY(refuse_foreign_launchers(&env, err));
+    }
+    if (p.rank >= p.world_size) {
+        return CT_FAIL(err, CT_ERR_USAGE, "environment variable RANK: %d must be below WORLD_SIZE, %d", p.rank,
+                       p.world_size);
+    }
+    CT_TRY(read_local(&env, &p, err));
+    CT_TRY(copy_text(&env, "MASTER_ADDR", p.master_addr, sizeof p.master_addr, err));
+    CT_TRY(read_int(&env, "MASTER_PORT", 1, 65535, &has_port, &p.master_port, err));
+    CT_TRY(copy_text(&env, "TORCHELASTIC_RUN_ID", p.run_id, sizeof p.run_id, err));
+    CT_TRY(read_int(&env, "TORCHELASTIC_RESTART_COUNT", 0, INT32_MAX, &has_restart, &p.restart, err));
+    if (p.world_size > 1 && p.master_addr[0] == '\0') {
+        return missing("MASTER_ADDR", "WORLD_SIZE is above 1", err);
+    }
+    if (p.world_size > 1 && !has_port) {
+        return missing("MASTER_PORT", "WORLD_SIZE is above 1", err);
+    }
+    const char *store = read_text(&env, "CTITAN_STORE");
+    if (store != NULL && !cti_str_eq(store, "supervisor")) {
+        return CT_FAIL(err, CT_ERR_USAGE, "environment variable CTITAN_STORE: expected 'supervisor' or nothing, got '%.100s'",
+                       store);
+    }
+    p.store_is_supervised = store != NULL;
+    *out_place = p;
+    return CT_OK;
+}
