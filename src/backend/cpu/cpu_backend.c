@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU backend's device: the choice of the instruction-set level, memory in huge pages, and facts. */
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/cpu_internal.h"
+#include "base/clock.h"
+#include "base/num.h"
+#include "base/sys.h"
+
+enum { HUGE_PAGE = 2 << 20, PAGE = 4096 };
+
+typedef enum cpu_level {
+#define LEVEL_ENUM(name, text) LEVEL_##name,
+    CTI_CPU_LEVEL_LIST(LEVEL_ENUM)
+#undef LEVEL_ENUM
+        LEVEL_COUNT
+} cpu_level;
+
+typedef struct cpu_device {
+    const ct_alloc *alloc; /* borrows */
+    cpu_level level;
+    double peak_flops; /* 0 until device_facts measured it */
+} cpu_device;
+
+static bool cpu_runs(cpu_level level)
+{
+    switch (level) {
+    case LEVEL_base:
+        return true;
+#if defined(CTI_CPU_X86_LEVELS)
+    case LEVEL_v3:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    case LEVEL_v4:
+        return cpu_runs(LEVEL_v3) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#endif
+    case LEVEL_COUNT:
+        break;
+    }
+    return false;
+}
+
+int cti_cpu_level_count(void)
+{
+    return LEVEL_COUNT;
+}
+
+const char *cti_cpu_level_name(int level)
+{
+    static const char *const NAMES[] = {
+#define LEVEL_NAME(name, text) #name,
+        CTI_CPU_LEVEL_LIST(LEVEL_NAME)
+#undef LEVEL_NAME
+    };
+    return NAMES[level];
+}
+
+/* The one place of this room that reads the environment; see cpu.h. NULL or "": no wish. */
+static const char *wanted_level(void)
+{
+    return getenv("CTITAN_CPU_ISA"); /* NOLINT(concurrency-mt-unsafe): nothing of ours writes the environment */
+}
+
+/* The wanted level where there is one that runs, else the best. */
+static cpu_level choose_level(void)
+{
+    const char *wanted = wanted_level();
+    cpu_level best = LEVEL_base;
+    for (int i = 0; i < LEVEL_COUNT; i++) {
+        if (cpu_runs((cpu_level)i)) {
+            best = (cpu_level)i;
+            if (wanted && strcmp(wanted, cti_cpu_level_name(i)) == 0) {
+                return best;
+            }
+        }
+    }
+    return best;
+}
+
+static ct_status check_wanted(ct_err *err)
+{
+    const char *wanted = wanted_level();
+    if (!wanted || !wanted[0]) {
+        return CT_OK;
+    }
+    for (int i = 0; i < LEVEL_COUNT; i++) {
+        if (strcmp(wanted, cti_cpu_level_name(i)) == 0) {
+            if (cpu_runs((cpu_level)i)) {
+                return CT_OK;
+            }
+            return CT_FAIL(err, CT_ERR_UNSUPPORTED, "CTITAN_CPU_ISA is '%s', this CPU cannot run it; the best it can is '%s'", wanted,
+                           cti_cpu_level_name((int)choose_level()));
+        }
+    }
+    return CT_FAIL(err, CT_ERR_USAGE, "CTITAN_CPU_ISA is '%s', wanted base%s", wanted, LEVEL_COUNT > 1 ? ", v3 or v4" : "");
+}
+
+static double fma_loop(cpu_level level, int64_t n)
+{
+    switch (level) {
+#define LEVEL_LOOP(name, text)                                                                                       \
+    case LEVEL_##name:                                                                                               \
+        return cti_cpu_fma_loop_##name(n);
+        CTI_CPU_LEVEL_LIST(LEVEL_LOOP)
+#undef LEVEL_LOOP
+    case LEVEL_COUNT:
+        break;
+    }
+    return 0;
+}
+
+double cti_cpu_measure_peak(int level)
+{
+    enum { ROUNDS = 4, N = 150000 }; /* a round takes about half a millisecond: the best one counts */
+    double best = 0;
+    for (int r = 0; r < ROUNDS; r++) {
+        double flops = 0;
+        const int64_t start = cti_now_ns();
+#pragma omp parallel reduction(+ : flops)
+        flops += fma_loop((cpu_level)level, N);
+        const double rate = flops / cti_seconds_since(start);
+        best = rate > best ? rate : best;
+    }
+    return best;
+}
+
+static ct_status open_at(cpu_level level, const ct_alloc *alloc, int32_t index, void **out_device, ct_err *err)
+{
+    if (index != 0) {
+        return CT_FAIL(err, CT_ERR_RANGE, "cpu: device %d was asked for, there is only device 0", (int)index);
+    }
+    CT_TRY(check_wanted(err));
+    cpu_device *device = CT_NEW(alloc, cpu_device, err);
+    if (!device) {
+        return CT_ERR_MEMORY;
+    }
+    device->alloc = alloc;
+    device->level = level;
+    *out_device = device;
+    return CT_OK;
+}
+
+static void device_close(void **device)
+{
+    cpu_device *d = *device;
+    if (d) {
+        ct_alloc_free(d->alloc, d);
+        *device = NULL;
+    }
+}
+
+/* The peak is measured at the first call (about 2 ms), so that opening costs nothing. No kernel uses bf16 instructions yet:
+ * bf16 is emulated, hence not called native even where the CPU has them. */
+static ct_status device_facts(void *device, ct_device_facts *out_facts, ct_err *err)
+{
+    (void)err;
+    cpu_device *d = device;
+    if (d->peak_flops <= 0) {
+        d->peak_flops = cti_cpu_measure_peak((int)d->level);
+    }
+    memset(out_facts, 0, sizeof *out_facts);
+    cti_cpu_name(out_facts->name, sizeof out_facts->name);
+    (void)snprintf(out_facts->type, sizeof out_facts->type, "CPU");
+    out_facts->memory_bytes = cti_memory_bytes();
+    out_facts->peak_flops = d->peak_flops;
+    out_facts->has_native_bf16 = false;
+    return CT_OK;
+}
+
+/* Bytes that are mapped for a request: whole pages, huge ones from 2 MiB on. */
+static size_t mapped_bytes(size_t bytes)
+{
+    const int64_t page = bytes >= HUGE_PAGE ? HUGE_PAGE : PAGE;
+    return (size_t)cti_round_up((int64_t)(bytes ? bytes : 1), page);
+}
+
+static ct_status memory_alloc(void *device, size_t bytes, void **out_ptr, ct_err *err)
+{
+    (void)device;
+    if (bytes > (size_t)INT64_MAX - 2 * HUGE_PAGE) {
+        return CT_FAIL(err, CT_ERR_MEMORY, "cpu: %zu bytes are more than an address space holds", bytes);
+    }
+    const size_t size = mapped_bytes(bytes), slack = bytes >= HUGE_PAGE ? HUGE_PAGE : 0;
+    char *base = mmap(NULL, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) {
+        return CT_FAIL(err, CT_ERR_MEMORY, "cpu: the system has no %zu bytes", bytes);
+    }
+    char *start = base;
+    if (slack) { /* cut to a border of huge pages; unaligned ends would stay small pages */
+        start += (size_t)cti_round_up((int64_t)(uintptr_t)base, HUGE_PAGE) - (uintptr_t)base;
+        if (start > base) {
+            (void)munmap(base, (size_t)(start - base)); /* trimming a mapping of our own cannot fail in a way that matters */
+        }
+        if (base + slack > start) {
+            (void)munmap(start + size, (size_t)(base + slack - start));
+        }
+        (void)madvise(start, size, MADV_HUGEPAGE); /* a kernel without them is only slower */
+    }
+    const size_t step = slack ? HUGE_PAGE : PAGE;
+#pragma omp parallel for schedule(static) if (size > 8 * HUGE_PAGE)
+    for (size_t at = 0; at < size; at += step) { /* first touch here, not in the first step */
+        for (size_t p = at; p < at + step && p < size; p += PAGE) {
+            *(volatile char *)(start + p) = 0;
+        }
+    }
+    *out_ptr = start;
+    return CT_OK;
+}
+
+static void memory_free(void *device, void *ptr, size_t bytes)
+{
+    (void)device;
+    if (ptr) {
+        (void)munmap(ptr, mapped_bytes(bytes)); /* fails for a pointer that is not ours only */
+    }
+}
+
+static ct_status copy(void *device, void *dst, const void *src, size_t bytes, void *stream, ct_err *err)
+{
+    (void)device;
+    (void)stream;
+    (void)err;
+    if (bytes > 0) {
+        memcpy(dst, src, bytes);
+    }
+    return CT_OK;
+}
+
+static ct_status synchronize(void *device, void *stream, ct_err *err)
+{
+    (void)device;
+    (void)stream;
+    (void)err;
+    return CT_OK;
+}
+
+#define LEVEL_OPEN(name, text)                                                                                       \
+    static ct_status open_##name(const ct_alloc *alloc, int32_t index, void **out_device, ct_err *err)                \
+    {                                                                                                                \
+        return open_at(LEVEL_##name, alloc, index, out_device, err);                                                 \
+    }
+CTI_CPU_LEVEL_LIST(LEVEL_OPEN)
+#undef LEVEL_OPEN
+
+static const ct_backend BACKENDS[] = {
+#define LEVEL_BACKEND(name_, text)                                                                                   \
+    {                                                                                                                \
+        .abi = CT_BACKEND_ABI,                                                                                       \
+        .size_bytes = sizeof(ct_backend),                                                                            \
+        .name = "cpu",                                                                                               \
+        .kernels = cti_cpu_kernels_##name_,                                                                          \
+        .device_open = open_##name_,                                                                                 \
+        .device_close = device_close,                                                                                \
+        .device_facts = device_facts,                                                                                \
+        .memory_alloc = memory_alloc,                                                                                \
+        .memory_free = memory_free,                                                                                  \
+        .copy_to_device = copy,                                                                                      \
+        .copy_to_host = copy,                                                                                        \
+        .synchronize = synchronize,                                                                                  \
+    },
+    CTI_CPU_LEVEL_LIST(LEVEL_BACKEND)
+#undef LEVEL_BACKEND
+};
+
+const ct_backend *cti_cpu_backend_at(int level)
+{
+    return cpu_runs((cpu_level)level) ? &BACKENDS[level] : NULL;
+}
+
+const ct_backend *ct_backend_cpu(void)
+{
+    return &BACKENDS[choose_level()];
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The blocked matrix product: every task packs what its own output tile needs, so that tasks never wait for one another. */
+#include "backend/cpu/isa/cpu_gemm.h"
+
+#include <omp.h>
+
+/* One task's buffers, floats. */
+typedef struct tile_scratch {
+    float a[CTI_MC * CTI_KLD];
+    float b[CTI_KC * CTI_NC];
+    float acc[CTI_MC * CTI_NC]; /* only where y is not f32 */
+} tile_scratch;
+
+size_t CTI_CPU_FN(gemm_scratch_bytes)(int n_threads)
+{
+    return (size_t)n_threads * sizeof(tile_scratch);
+}
+
+#if CTI_VL >= 8
+/* 8 rows of 8 floats, strides in floats: dst[k][j] = src[j][k]. */
+CTI_INLINE void transpose8(float *dst, int64_t ld_dst, const float *src, int64_t ld_src)
+{
+    __m256 r[8], t[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) {
+        r[i] = _mm256_loadu_ps(src + i * ld_src);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+        t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        r[4 * i] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0x44);
+        r[4 * i + 1] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0xee);
+        r[4 * i + 2] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0x44);
+        r[4 * i + 3] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0xee);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        _mm256_storeu_ps(dst + i * ld_dst, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
+        _mm256_storeu_ps(dst + (i + 4) * ld_dst, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+    }
+}
+#endif
+
+static void transpose_panel(float *dst, int64_t width, const float *src, int64_t ld, int64_t n, int64_t kc)
+{
+    int64_t j = 0;
+#if CTI_VL >= 8
+    for (; j + 8 <= n; j += 8) {
+        int64_t k = 0;
+        for (; k + 8 <= kc; k += 8) {
+            transpose8(dst + k * width + j, width, src + j * ld + k, ld);
+        }
+        for (; k < kc; k++) {
+            for (int64_t i = j; i < j + 8; i++) {
+                dst[k * width + i] = src[i * ld + k];
+            }
+        }
+    }
+#endif
+    for (; j < n; j++) {
+        for (int64_t k = 0; k < kc; k++) {
+            dst[k * width + j] = src[j * ld + k];
+        }
+    }
+    if (n < width) {
+        for (int64_t k = 0; k < kc; k++) {
+            memset(dst + k * width + n, 0, (size_t)(width - n) * sizeof(float));
+        }
+    }
+}
+
+void CTI_CPU_FN(pack_transposed)(float *dst, int64_t width, const void *src, ct_dtype dtype, int64_t ld, int64_t first_j,
+                                 int64_t n, int64_t first_k, int64_t kc)
+{
+    if (dtype == CT_DTYPE_F32) {
+        transpose_panel(dst, width, (const float *)src + first_j * ld + first_k, ld, n, kc);
+        return;
+    }
+    enum { STEP = 64 }; /* columns of k widened at a time */
+    float rows[CTI_NR * STEP];
+    for (int64_t k = 0; k < kc; k += STEP) {
+        int64_t nk = cti_min_i64(STEP, kc - k);
+        for (int64_t j = 0; j < n; j += CTI_NR) {
+            int64_t nj = cti_min_i64(CTI_NR, n - j);
+            for (int64_t i = 0; i < nj; i++) {
+                v_widen(rows + i * STEP, src, dtype, (first_j + j + i) * ld + first_k + k, nk);
+            }
+            bool last = j + nj == n;
+            transpose_panel(dst + k * width + j, width, rows, STEP, nj, nk);
+            if (last && n < width) {
+                for (int64_t i = 0; i < nk; i++) {
+                    memset(dst + (k + i) * width + n, 0, (size_t)(width - n) * sizeof(float));
+                }
+            }
+        }
+    }
+}
+
+void CTI_CPU_FN(pack_rows)(float *dst, int64_t width, const void *src, ct_dtype dtype, int64_t ld, int64_t first_k, int64_t kc,
+                           int64_t first_j, int64_t n)
+{
+    if (dtype == CT_DTYPE_F32 && n == CTI_NR && width == CTI_NR) {
+        const float *s = (const float *)src + first_k * ld + first_j;
+        for (int64_t k = 0; k < kc; k++) {
+            v_store(dst + k * CTI_NR, v_load(s + k * ld));
+            v_store(dst + k * CTI_NR + CTI_VL, v_load(s + k * ld + CTI_VL));
+        }
+        return;
+    }
+    for (int64_t k = 0; k < kc; k++) {
+        v_widen(dst + k * width, src, dtype, (first_k + k) * ld + first_j, n);
+        memset(dst + k * width + n, 0, (size_t)(width - n) * sizeof(float));
+    }
+}
+
+/* A rows [i0, i0 + m) by k [k0, k0 + kc) in panels of CTI_MR rows; rows past m are zero. */
+static void pack_a(float *dst, const cti_cpu_mat *a, int64_t i0, int64_t m, int64_t k0, int64_t kc)
+{
+    if (a->col == 1) { /* CTI_A_ROWS */
+        for (int64_t i = 0; i < cti_round_up(m, CTI_MR); i++) {
+            if (i < m) {
+                v_widen(dst + i * CTI_KLD, a->data, a->dtype, (i0 + i) * a->row + k0, kc);
+            } else {
+                memset(dst + i * CTI_KLD, 0, (size_t)kc * sizeof(float));
+            }
+        }
+        return;
+    }
+    float row[CTI_MC];
+    for (int64_t k = 0; k < kc; k++) { /* CTI_A_PANEL; a panel is CTI_MR * CTI_KLD floats long, as in the other layout */
+        int64_t first = (k0 + k) * a->col + i0;
+        const float *s = row;
+        if (a->dtype == CT_DTYPE_F32 && m % CTI_MR == 0) {
+            s = (const float *)a->data + first;
+        } else {
+            v_widen(row, a->data, a->dtype, first, m);
+            memset(row + m, 0, (size_t)(cti_round_up(m, CTI_MR) - m) * sizeof(float));
+        }
+        for (int64_t i = 0; i < m; i += CTI_MR) {
+            memcpy(dst + i * CTI_KLD + k * CTI_MR, s + i, CTI_MR * sizeof(float));
+        }
+    }
+}
+
+static void pack_b(float *dst, const cti_cpu_mat *b, int64_t j0, int64_t n, int64_t k0, int64_t kc)
+{
+    for (int64_t j = 0; j < n; j += CTI_NR) {
+        int64_t nj = cti_min_i64(CTI_NR, n - j);
+        if (b->col == 1) {
+            CTI_CPU_FN(pack_rows)(dst + j * kc, CTI_NR, b->data, b->dtype, b->row, k0, kc, j0 + j, nj);
+        } else {
+            CTI_CPU_FN(pack_transposed)(dst + j * kc, CTI_NR, b->data, b->dtype, b->col, j0 + j, nj, k0, kc);
+        }
+    }
+}
+
+/* One micro-tile at the border: through a full tile of its own. */
+static void ukr_edge(cti_a_layout layout, int64_t kc, const float *a, const float *b, const float *cin, float *cout, int64_t ld,
+                     int64_t ldin, int64_t mi, int64_t nj)
+{
+    float tile[CTI_MR * CTI_NR];
+    if (layout == CTI_A_ROWS) {
+        cti_ukr(2, CTI_A_ROWS, kc, a, b, NULL, 0, tile, CTI_NR);
+    } else {
+        cti_ukr(2, CTI_A_PANEL, kc, a, b, NULL, 0, tile, CTI_NR);
+    }
+    for (int64_t i = 0; i < mi; i++) {
+        for (int64_t j = 0; j < nj; j++) {
+            float s = tile[i * CTI_NR + j];
+            cout[i * ld + j] = cin ? s + cin[i * ldin + j] : s;
+        }
+    }
+}
+
+/* All micro-tiles of one packed k block. The B panel stays in the first-level cache while A's panels pass by. */
+static void block_rows(cti_a_layout layout, int64_t m, int64_t n, int64_t kc, const float *a, const float *b, const float *cin,
+                       int64_t ldin, float *cout, int64_t ld)
+{
+    for (int64_t j = 0; j < n; j += CTI_NR) {
+        for (int64_t i = 0; i < m; i += CTI_MR) {
+            const float *ai = a + i * CTI_KLD;
+            const float *ci = cin ? cin + i * ldin + j : NULL;
+            float *co = cout + i * ld + j;
+            if (i + CTI_MR > m || j + CTI_NR > n) {
+                ukr_edge(layout, kc, ai, b + j * kc, ci, co, ld, ldin, cti_min_i64(CTI_MR, m - i), cti_min_i64(CTI_NR, n - j));
+            } else if (layout == CTI_A_ROWS) {
+                cti_ukr(2, CTI_A_ROWS, kc, ai, b + j * kc, ci, ldin, co, ld);
+            } else {
+                cti_ukr(2, CTI_A_PANEL, kc, ai, b + j * kc, ci, ldin, co, ld);
+            }
+        }
+    }
+}
+
+static void run_tile(const cti_cpu_gemm *g, tile_scratch *t, int64_t i0, int64_t m, int64_t j0, int64_t n)
+{
+    const bool is_f32 = g->y_dtype == CT_DTYPE_F32;
+    float *acc = is_f32 ? (float *)g->y + i0 * g->ldy + j0 : t->acc;
+    const int64_t ld = is_f32 ? g->ldy : CTI_NC;
+    const float *cin = NULL;
+    if (g->c0 && is_f32) {
+        cin = (const float *)g->c0 + i0 * g->ldy + j0;
+    } else if (g->c0) {
+        for (int64_t i = 0; i < m; i++) {
+            v_widen(acc + i * ld, g->c0, g->y_dtype, (i0 + i) * g->ldy + j0, n);
+        }
+        cin = acc;
+    }
+    const cti_a_layout layout = g->a.col == 1 ? CTI_A_ROWS : CTI_A_PANEL;
+    for (int64_t k = 0; k < g->k || k == 0; k += CTI_KC) {
+        int64_t kc = cti_min_i64(CTI_KC, g->k - k);
+        pack_a(t->a, &g->a, i0, m, k, kc);
+        pack_b(t->b, &g->b, j0, n, k, kc);
+        block_rows(layout, m, n, kc, t->a, t->b, cin, ld, acc, ld);
+        cin = acc;
+    }
+    for (int64_t i = 0; i < m && !is_f32; i++) {
+        v_narrow(g->y, g->y_dtype, (i0 + i) * g->ldy + j0, acc + i * ld, n);
+    }
+}
+
+/* Few rows (decoding): every output is a dot product of two contiguous rows, nothing is packed. */
+static void run_dots(const cti_cpu_gemm *g, int n_threads)
+{
+#pragma omp parallel for schedule(static) num_threads(n_threads)
+    for (int64_t j = 0; j < g->n; j++) {
+        for (int64_t i = 0; i < g->m; i++) {
+            vf s[4] = {{0}, {0}, {0}, {0}};
+            float tail = 0;
+            for (int64_t k = 0; k < g->k; k += CTI_KC) {
+                float a[CTI_KC], b[CTI_KC];
+                const float *pa = a, *pb = b;
+                int64_t kc = cti_min_i64(CTI_KC, g->k - k);
+                if (g->a.dtype == CT_DTYPE_F32) {
+                    pa = (const float *)g->a.data + i * g->a.row + k;
+                } else {
+                    v_widen(a, g->a.data, g->a.dtype, i * g->a.row + k, kc);
+                }
+                if (g->b.dtype == CT_DTYPE_F32) {
+                    pb = (const float *)g->b.data + j * g->b.col + k;
+                } else {
+                    v_widen(b, g->b.data, g->b.dtype, j * g->b.col + k, kc);
+                }
+                int64_t x = 0;
+                for (; x + 4 * CTI_VL <= kc; x += 4 * CTI_VL) {
+                    for (int u = 0; u < 4; u++) {
+                        s[u] = v_fma(v_load(pa + x + u * CTI_VL), v_load(pb + x + u * CTI_VL), s[u]);
+                    }
+                }
+                for (; x < kc; x++) {
+                    tail += pa[x] * pb[x];
+                }
+            }
+            float y = v_hsum((s[0] + s[1]) + (s[2] + s[3])) + tail;
+            int64_t at = i * g->ldy + j;
+            if (g->c0) {
+                float c;
+                v_widen(&c, g->c0, g->y_dtype, at, 1);
+                y += c;
+            }
+            v_narrow(g->y, g->y_dtype, at, &y, 1);
+        }
+    }
+}
+
+void CTI_CPU_FN(gemm)(const cti_cpu_gemm *g, void *scratch, size_t scratch_bytes)
+{
+    if (g->m == 0 || g->n == 0) {
+        return;
+    }
+    int threads = (int)cti_min_i64(omp_get_max_threads(), (int64_t)(scratch_bytes / sizeof(tile_scratch)));
+    threads = threads < 1 ? 1 : threads;
+    if (g->m <= 3 && g->a.col == 1 && g->b.row == 1) {
+        run_dots(g, threads);
+        return;
+    }
+    /* As few tiles as keep the threads busy: columns are split first, since A then is packed once a thread. */
+    int64_t n_m = cti_ceil_div(g->m, CTI_MC), n_n = cti_ceil_div(g->n, CTI_NC);
+    const int64_t want = threads > 1 ? (n_m * n_n > threads ? 2 * threads : threads) : 1;
+    while (n_m * n_n < want) {
+        int64_t tile_m = g->m / n_m, tile_n = g->n / n_n;
+        if (tile_n >= tile_m / 2 && tile_n >= 4 * CTI_NR) {
+            n_n++;
+        } else if (tile_m >= 4 * CTI_MR) {
+            n_m++;
+        } else {
+            break;
+        }
+    }
+    const int64_t step_m = cti_round_up(cti_ceil_div(g->m, n_m), CTI_MR);
+    const int64_t step_n = cti_round_up(cti_ceil_div(g->n, n_n), CTI_NR);
+    n_m = cti_ceil_div(g->m, step_m);
+    n_n = cti_ceil_div(g->n, step_n);
+    tile_scratch *tiles = scratch;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (int64_t t = 0; t < n_m * n_n; t++) {
+        int64_t i0 = (t % n_m) * step_m, j0 = (t / n_m) * step_n;
+        run_tile(g, &tiles[omp_get_thread_num()], i0, cti_min_i64(step_m, g->m - i0), j0, cti_min_i64(step_n, g->n - j0));
+    }
+}

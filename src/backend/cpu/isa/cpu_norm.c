@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rmsnorm and its gradient (Zhang and Sennrich 2019, arXiv 1910.07467). In f32; a row's sum is over vector lanes, then halves. */
+#include <math.h>
+
+#include "backend/cpu/isa/cpu_kernel.h"
+
+/* sum of a[i] b[i] c[i]; c NULL counts as ones. Adds to *tail and *acc, whose order does not depend on blocks of CTI_BLOCK. */
+CTI_INLINE void dot3(const float *a, const float *b, const float *c, int64_t n, vf acc[2], float *tail)
+{
+    int64_t i = 0;
+    for (; i + 2 * CTI_VL <= n; i += 2 * CTI_VL) {
+        vf p0 = v_load(a + i), p1 = v_load(a + i + CTI_VL);
+        if (c) {
+            p0 *= v_load(c + i);
+            p1 *= v_load(c + i + CTI_VL);
+        }
+        acc[0] = v_fma(p0, v_load(b + i), acc[0]);
+        acc[1] = v_fma(p1, v_load(b + i + CTI_VL), acc[1]);
+    }
+    for (; i < n; i++) {
+        *tail += (c ? a[i] * c[i] : a[i]) * b[i];
+    }
+}
+
+ct_status CTI_CPU_FN(rmsnorm)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("rmsnorm", "input", launch->in, 2, err));
+    const ct_tensor *x = &launch->in[0], *w = &launch->in[1], *y = &launch->out[0];
+    float *rstd = launch->out[1].data;
+    const float eps = (float)((const ct_attrs_rmsnorm *)launch->attrs)->eps;
+    const int64_t rows = t_rows(x), d = t_last(x);
+#pragma omp parallel for schedule(static) if (rows * d > 16384)
+    for (int64_t r = 0; r < rows; r++) {
+        float bx[CTI_BLOCK], bw[CTI_BLOCK], by[CTI_BLOCK];
+        vf acc[2] = {{0}, {0}};
+        float tail = 0;
+        for (int64_t i = 0; i < d; i += CTI_BLOCK) {
+            int64_t n = cti_min_i64(CTI_BLOCK, d - i);
+            const float *px = v_view(x->data, x->dtype, r * d + i, n, bx);
+            dot3(px, px, NULL, n, acc, &tail);
+        }
+        const float mean = (v_hsum(acc[0] + acc[1]) + tail) / (float)d;
+        const float s = 1.0f / sqrtf(mean + eps);
+        rstd[r] = s;
+        for (int64_t i = 0; i < d; i += CTI_BLOCK) {
+            int64_t n = cti_min_i64(CTI_BLOCK, d - i);
+            const float *px = v_view(x->data, x->dtype, r * d + i, n, bx);
+            const float *pw = v_view(w->data, w->dtype, i, n, bw);
+            float *py = v_out(y->data, y->dtype, r * d + i, by);
+            for (int64_t j = 0; j < n; j++) {
+                py[j] = px[j] * s * pw[j];
+            }
+            v_put(y->data, y->dtype, r * d + i, by, n);
+        }
+    }
+    return CT_OK;
+}
+
+/* Rows whose share of dw is summed in one run; from the shape alone, so that the order of sums is. */
+static int64_t chunk_rows(int64_t rows)
+{
+    return cti_max_i64(16, cti_ceil_div(rows, 256));
+}
+
+size_t CTI_CPU_WORKSPACE(rmsnorm_grad)(const ct_launch *shapes)
+{
+    const ct_tensor *x = &shapes->in[1];
+    int64_t rows = t_rows(x);
+    return (size_t)(cti_ceil_div(rows, chunk_rows(rows)) * t_last(x)) * sizeof(float);
+}
+
+/* With s = rstd: dx = s (dy w - x s^2 mean(dy w x)), dw += dy x s. */
+static void grad_row(const ct_launch *launch, int64_t r, int64_t d, float *dw)
+{
+    const ct_tensor *dy = &launch->in[0], *x = &launch->in[1], *w = &launch->in[2], *dx = &launch->out[0];
+    const float s = ((const float *)launch->in[3].data)[r];
+    float bd[CTI_BLOCK], bx[CTI_BLOCK], bw[CTI_BLOCK], bdx[CTI_BLOCK];
+    vf acc[2] = {{0}, {0}};
+    float tail = 0;
+    for (int64_t i = 0; i < d; i += CTI_BLOCK) {
+        int64_t n = cti_min_i64(CTI_BLOCK, d - i);
+        const float *pd = v_view(dy->data, dy->dtype, r * d + i, n, bd);
+        const float *px = v_view(x->data, x->dtype, r * d + i, n, bx);
+        dot3(pd, px, v_view(w->data, w->dtype, i, n, bw), n, acc, &tail);
+        float *pdw = dw + i;
+        for (int64_t j = 0; j < n; j++) {
+            pdw[j] += pd[j] * (px[j] * s);
+        }
+    }
+    const float c = (v_hsum(acc[0] + acc[1]) + tail) / (float)d * s * s;
+    for (int64_t i = 0; i < d; i += CTI_BLOCK) {
+        int64_t n = cti_min_i64(CTI_BLOCK, d - i);
+        const float *pd = v_view(dy->data, dy->dtype, r * d + i, n, bd);
+        const float *px = v_view(x->data, x->dtype, r * d + i, n, bx);
+        const float *pw = v_view(w->data, w->dtype, i, n, bw);
+        float *pdx = v_out(dx->data, dx->dtype, r * d + i, bdx);
+        for (int64_t j = 0; j < n; j++) {
+            pdx[j] = s * (pd[j] * pw[j] - px[j] * c);
+        }
+        v_put(dx->data, dx->dtype, r * d + i, bdx, n);
+    }
+}
+
+ct_status CTI_CPU_FN(rmsnorm_grad)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("rmsnorm_grad", "input", launch->in, 3, err));
+    CT_TRY(check_scratch("rmsnorm_grad", launch, CTI_CPU_WORKSPACE(rmsnorm_grad)(launch), err));
+    const ct_tensor *dw = &launch->out[1];
+    const int64_t rows = t_rows(&launch->in[1]), d = t_last(&launch->in[1]);
+    const int64_t step = chunk_rows(rows), n_chunks = cti_ceil_div(rows, step);
+    float *part = launch->workspace;
+#pragma omp parallel for schedule(static) if (rows * d > 16384)
+    for (int64_t c = 0; c < n_chunks; c++) {
+        memset(part + c * d, 0, (size_t)d * sizeof(float));
+        for (int64_t r = c * step; r < cti_min_i64(rows, (c + 1) * step); r++) {
+            grad_row(launch, r, d, part + c * d);
+        }
+    }
+#pragma omp parallel for schedule(static) if (n_chunks * d > 16384)
+    for (int64_t i = 0; i < d; i += 64) {
+        float sum[64] = {0};
+        int64_t n = cti_min_i64(64, d - i);
+        for (int64_t c = 0; c < n_chunks; c++) {
+            for (int64_t j = 0; j < n; j++) {
+                sum[j] += part[c * d + i + j];
+            }
+        }
+        v_narrow(dw->data, dw->dtype, i, sum, n);
+    }
+    return CT_OK;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels of the optimizer program: sumsq, add_n, clip_coef, adamw. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "backend/cpu/isa/cpu_kernel.h"
+
+enum { SUM_BLOCK = 4096, UPDATE_SPAN = 16384 };
+
+size_t CTI_CPU_WORKSPACE(sumsq)(const ct_launch *shapes)
+{
+    return (size_t)cti_ceil_div(t_numel(&shapes->in[0]), SUM_BLOCK) * sizeof(double);
+}
+
+/* Sum of squares of one block in f64: over vector lanes, lane by lane, then the tail. */
+static double block_sumsq(const ct_tensor *x, int64_t first, int64_t n)
+{
+    float buf[CTI_BLOCK];
+    vd acc = {0};
+    double tail = 0;
+    for (int64_t b = 0; b < n; b += CTI_BLOCK) {
+        int64_t nb = cti_min_i64(CTI_BLOCK, n - b), i = 0;
+        const float *p = v_view(x->data, x->dtype, first + b, nb, buf);
+        for (; i + CTI_VL <= nb; i += CTI_VL) {
+            vd v = __builtin_convertvector(v_load(p + i), vd);
+            acc += v * v;
+        }
+        for (; i < nb; i++) {
+            tail += (double)p[i] * (double)p[i];
+        }
+    }
+    double sum = 0;
+    for (int i = 0; i < CTI_VL; i++) {
+        sum += acc[i];
+    }
+    return sum + tail;
+}
+
+ct_status CTI_CPU_FN(sumsq)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("sumsq", "input", launch->in, 1, err));
+    CT_TRY(check_scratch("sumsq", launch, CTI_CPU_WORKSPACE(sumsq)(launch), err));
+    const ct_tensor *x = &launch->in[0];
+    const int64_t n = t_numel(x), n_blocks = cti_ceil_div(n, SUM_BLOCK);
+    double *part = launch->workspace;
+#pragma omp parallel for schedule(static) if (n_blocks > 8)
+    for (int64_t b = 0; b < n_blocks; b++) {
+        part[b] = block_sumsq(x, b * SUM_BLOCK, cti_min_i64(SUM_BLOCK, n - b * SUM_BLOCK));
+    }
+    double sum = 0;
+    for (int64_t b = 0; b < n_blocks; b++) {
+        sum += part[b];
+    }
+    *(double *)launch->out[0].data = sum;
+    return CT_OK;
+}
+
+ct_status CTI_CPU_FN(add_n)(const ct_launch *launch, ct_err *err)
+{
+    (void)err;
+    double sum = *(const double *)launch->in[0].data;
+    for (int32_t i = 1; i < launch->n_in; i++) {
+        sum += *(const double *)launch->in[i].data;
+    }
+    *(double *)launch->out[0].data = sum;
+    return CT_OK;
+}
+
+ct_status CTI_CPU_FN(clip_coef)(const ct_launch *launch, ct_err *err)
+{
+    (void)err;
+    const double max_norm = ((const ct_attrs_clip *)launch->attrs)->max_norm;
+    const double norm = sqrt(*(const double *)launch->in[0].data), loss = *(const double *)launch->in[1].data;
+    *(float *)launch->out[0].data = (float)fmin(1.0, max_norm / (norm + 1e-6));
+    *(double *)launch->out[1].data = norm;
+    *(int32_t *)launch->out[2].data = isfinite(norm) && isfinite(loss);
+    return CT_OK;
+}
+
+typedef struct adamw_numbers {
+    float coef, beta1, beta2, eps;
+    float decay;     /* 1 - lr * weight_decay */
+    float step_size; /* lr / (1 - beta1^t) */
+    float root_bias; /* sqrt(1 - beta2^t) */
+} adamw_numbers;
+
+/* Loshchilov and Hutter 2019, arXiv 1711.05101, algorithm 2, with the bias corrections of Kingma and Ba 2015 in PyTorch's order. */
+CTI_INLINE void adamw_vector(const adamw_numbers *a, vf *p, vf g, vf *m, vf *v)
+{
+    g *= v_set1(a->coef);
+    *m = *m + v_set1(1.0f - a->beta1) * (g - *m);
+    *v = v_set1(a->beta2) * *v + v_set1(1.0f - a->beta2) * g * g;
+    vf denom = v_sqrt(*v) / v_set1(a->root_bias) + v_set1(a->eps);
+    *p = *p * v_set1(a->decay) - v_set1(a->step_size) * (*m / denom);
+}
+
+static void adamw_range(const ct_launch *launch, const adamw_numbers *a, int64_t begin, int64_t end)
+{
+    const ct_tensor *tg = &launch->in[1];
+    const ct_tensor *tp = &launch->out[0], *tm = &launch->out[1], *tv = &launch->out[2];
+    for (int64_t first = begin; first < end; first += CTI_BLOCK) {
+        float bp[CTI_BLOCK], bg[CTI_BLOCK], bm[CTI_BLOCK], bv[CTI_BLOCK];
+        const int64_t n = cti_min_i64(CTI_BLOCK, end - first);
+        const float *g = v_view(tg->data, tg->dtype, first, n, bg);
+        const ct_tensor *t[3] = {tp, tm, tv};
+        float *buf[3] = {bp, bm, bv}, *x[3];
+        for (int i = 0; i < 3; i++) {
+            x[i] = v_out(t[i]->data, t[i]->dtype, first, buf[i]);
+            if (x[i] == buf[i]) {
+                v_widen(x[i], t[i]->data, t[i]->dtype, first, n);
+            }
+        }
+        for (int64_t i = 0; i < n; i += CTI_VL) {
+            const int64_t left = n - i;
+            const bool whole = left >= CTI_VL;
+            vf p = whole ? v_load(x[0] + i) : v_load_part(x[0] + i, left, 0);
+            vf m = whole ? v_load(x[1] + i) : v_load_part(x[1] + i, left, 0);
+            vf v = whole ? v_load(x[2] + i) : v_load_part(x[2] + i, left, 0);
+            adamw_vector(a, &p, whole ? v_load(g + i) : v_load_part(g + i, left, 0), &m, &v);
+            if (whole) {
+                v_store(x[0] + i, p);
+                v_store(x[1] + i, m);
+                v_store(x[2] + i, v);
+            } else {
+                v_store_part(x[0] + i, left, p);
+                v_store_part(x[1] + i, left, m);
+                v_store_part(x[2] + i, left, v);
+            }
+        }
+        for (int i = 0; i < 3; i++) {
+            v_put(t[i]->data, t[i]->dtype, first, buf[i], n);
+        }
+    }
+}
+
+static adamw_numbers adamw_of_group(const ct_launch *launch, int64_t group)
+{
+    const ct_attrs_adamw *attrs = launch->attrs;
+    const double lr = ((const double *)launch->in[4].data)[group];
+    const double step = (double)*(const int64_t *)launch->in[5].data;
+    const double beta1 = attrs->beta1.items[group], beta2 = attrs->beta2.items[group];
+    return (adamw_numbers){
+        .coef = *(const float *)launch->in[6].data,
+        .beta1 = (float)beta1,
+        .beta2 = (float)beta2,
+        .eps = (float)attrs->eps.items[group],
+        .decay = (float)(1.0 - lr * attrs->weight_decay.items[group]),
+        .step_size = (float)(lr / (1.0 - pow(beta1, step))),
+        .root_bias = (float)sqrt(1.0 - pow(beta2, step)),
+    };
+}
+
+static ct_status check_adamw(const ct_launch *launch, ct_err *err)
+{
+    const ct_attrs_adamw *attrs = launch->attrs;
+    const int64_t n = t_numel(&launch->in[0]), step = *(const int64_t *)launch->in[5].data;
+    const int64_t groups = cti_min_i64(cti_min_i64(attrs->beta1.n, attrs->beta2.n),
+                                       cti_min_i64(cti_min_i64(attrs->eps.n, attrs->weight_decay.n), t_numel(&launch->in[4])));
+    if (step < 1) {
+        return CT_FAIL(err, CT_ERR_RANGE, "adamw: step is %" PRId64 ", steps count from 1", step);
+    }
+    for (int64_t s = 0; s + 2 < attrs->segments.n; s += 3) {
+        const int64_t *seg = attrs->segments.items + s;
+        if (seg[0] < 0 || seg[1] < seg[0] || seg[1] > n || seg[2] < 0 || seg[2] >= groups) {
+            return CT_FAIL(err, CT_ERR_RANGE,
+                           "adamw: segment %" PRId64 " is [%" PRId64 ", %" PRId64 ") of group %" PRId64 ", there are %" PRId64
+                           " elements and %" PRId64 " groups", s / 3, seg[0], seg[1], seg[2], n, groups);
+        }
+    }
+    return CT_OK;
+}
+
+ct_status CTI_CPU_FN(adamw)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("adamw", "input", launch->in, 4, err));
+    const ct_attrs_adamw *attrs = launch->attrs;
+    if (*(const int32_t *)launch->in[7].data == 0) {
+        return CT_OK;
+    }
+    CT_TRY(check_adamw(launch, err));
+    const int64_t n = t_numel(&launch->out[0]);
+#pragma omp parallel for schedule(static) if (n > UPDATE_SPAN)
+    for (int64_t span = 0; span < n; span += UPDATE_SPAN) {
+        const int64_t span_end = cti_min_i64(n, span + UPDATE_SPAN);
+        for (int64_t s = 0; s + 2 < attrs->segments.n; s += 3) {
+            const int64_t *seg = attrs->segments.items + s; /* begin, end, group */
+            const int64_t begin = cti_max_i64(seg[0], span), end = cti_min_i64(seg[1], span_end);
+            if (begin < end) {
+                adamw_numbers a = adamw_of_group(launch, seg[2]);
+                adamw_range(launch, &a, begin, end);
+            }
+        }
+    }
+    return CT_OK;
+}

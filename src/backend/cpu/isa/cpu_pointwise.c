@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elementwise kernels: add, mul, scale, cast, accumulate, silu_mul and its gradient. In f32, rounded once; outputs may be
+ * written over inputs. */
+#include "backend/cpu/isa/cpu_kernel.h"
+
+enum { SPAN = 16 * CTI_BLOCK }; /* elements of one thread's turn */
+
+/* Calls body for every block [first, first + n) of `total` elements; threads share spans. */
+#define FOR_BLOCKS(total, first, n, ...)                                                                             \
+    _Pragma("omp parallel for schedule(static) if (total > SPAN)") for (int64_t span = 0; span < total; span += SPAN)  \
+    {                                                                                                                \
+        int64_t span_end = cti_min_i64(span + SPAN, total);                                                          \
+        for (int64_t first = span; first < span_end; first += CTI_BLOCK) {                                           \
+            int64_t n = cti_min_i64(CTI_BLOCK, span_end - first);                                                    \
+            __VA_ARGS__                                                                                                    \
+        }                                                                                                            \
+    }
+
+ct_status CTI_CPU_FN(add)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("add", "input", launch->in, 2, err));
+    const ct_tensor *a = &launch->in[0], *b = &launch->in[1], *y = &launch->out[0];
+    const int64_t total = t_numel(y);
+    FOR_BLOCKS(total, first, n, {
+        float ba[CTI_BLOCK], bb[CTI_BLOCK], by[CTI_BLOCK];
+        const float *pa = v_view(a->data, a->dtype, first, n, ba);
+        const float *pb = v_view(b->data, b->dtype, first, n, bb);
+        float *py = v_out(y->data, y->dtype, first, by);
+        for (int64_t i = 0; i < n; i++) {
+            py[i] = pa[i] + pb[i];
+        }
+        v_put(y->data, y->dtype, first, by, n);
+    })
+    return CT_OK;
+}
+
+ct_status CTI_CPU_FN(mul)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("mul", "input", launch->in, 2, err));
+    const ct_tensor *a = &launch->in[0], *b = &launch->in[1], *y = &launch->out[0];
+    const int64_t total = t_numel(y);
+    FOR_BLOCKS(total, first, n, {
+        float ba[CTI_BLOCK], bb[CTI_BLOCK], by[CTI_BLOCK];
+        const float *pa = v_view(a->data, a->dtype, first, n, ba);
+        const float *pb = v_view(b->data, b->dtype, first, n, bb);
+        float *py = v_out(y->data, y->dtype, first, by);
+        for (int64_t i = 0; i < n; i++) {
+            py[i] = pa[i] * pb[i];
+        }
+        v_put(y->data, y->dtype, first, by, n);
+    })
+    return CT_OK;
+}
+
+ct_status CTI_CPU_FN(scale)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("scale", "input", launch->in, 1, err));
+    const ct_tensor *a = &launch->in[0], *y = &launch->out[0];
+    const float alpha = (float)((const ct_attrs_scale *)launch->attrs)->alpha;
+    const int64_t total = t_numel(y);
+    FOR_BLOCKS(total, first, n, {
+        float ba[CTI_BLOCK], by[CTI_BLOCK];
+        const float *pa = v_view(a->data, a->dtype, first, n, ba);
+        float *py = v_out(y->data, y->dtype, first, by);
+        for (int64_t i = 0; i < n; i++) {
+            py[i] = alpha * pa[i];
+        }
+        v_put(y->data, y->dtype, first, by, n);
+    })
+    return CT_OK;
+}
+
+/* Element i of any dtype as a double, and back: for the dtypes that no step casts between. */
+static double load_any(const ct_tensor *t, int64_t i)
+{
+    switch (t->dtype) {
+    case CT_DTYPE_F32:
+        return (double)((const float *)t->data)[i];
+    case CT_DTYPE_BF16:
+        return (double)cti_bf16_to_f32(((const uint16_t *)t->data)[i]);
+    case CT_DTYPE_F16:
+        return (double)cti_f16_to_f32(((const uint16_t *)t->data)[i]);
+    case CT_DTYPE_F64:
+        return ((const double *)t->data)[i];
+    case CT_DTYPE_I32:
+        return (double)((const int32_t *)t->data)[i];
+    case CT_DTYPE_I64:
+        return (double)((const int64_t *)t->data)[i];
+    case CT_DTYPE_U8:
+        return (double)((const uint8_t *)t->data)[i];
+    case CT_DTYPE_COUNT:
+        break;
+    }
+    return 0;
+}
+static void store_float(const ct_tensor *t, int64_t i, double x)
+{
+    if (t->dtype == CT_DTYPE_F64) {
+        ((double *)t->data)[i] = x;
+    } else if (t->dtype == CT_DTYPE_F32) {
+        ((float *)t->data)[i] = (float)x;
+    } else {
+        ((uint16_t *)t->data)[i] = t->dtype == CT_DTYPE_BF16 ? cti_f32_to_bf16((float)x) : cti_f32_to_f16((float)x);
+    }
+}
+
+ct_status CTI_CPU_FN(cast)(const ct_launch *launch, ct_err *err)
+{
+    const ct_tensor *a = &launch->in[0], *y = &launch->out[0];
+    const int64_t total = t_numel(y);
+    if (a->dtype == y->dtype) {
+        memmove(y->data, a->data, (size_t)total * ct_dtype_size_bytes(y->dtype));
+        return CT_OK;
+    }
+    if (!ct_dtype_is_float(y->dtype)) {
+        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "cast: from %s to %s: only casts to a float dtype are defined",
+                       ct_dtype_name(a->dtype), ct_dtype_name(y->dtype));
+    }
+    const uint32_t fast = CT_BIT(F32) | CT_BIT(BF16);
+    if (!(fast & 1u << a->dtype) || !(fast & 1u << y->dtype)) {
+        for (int64_t i = 0; i < total; i++) {
+            store_float(y, i, load_any(a, i));
+        }
+        return CT_OK;
+    }
+    FOR_BLOCKS(total, first, n, {
+        float buf[CTI_BLOCK];
+        const float *p = v_view(a->data, a->dtype, first, n, buf);
+        v_narrow(y->data, y->dtype, first, p, n);
+    })
+    return CT_OK;
+}
+
+ct_status CTI_CPU_FN(accumulate)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("accumulate", "input", launch->in, 2, err));
+    const ct_tensor *x = &launch->in[1], *acc = &launch->out[0];
+    const bool is_first = *(const int32_t *)launch->in[2].data == 1;
+    const int64_t total = t_numel(acc);
+    FOR_BLOCKS(total, first, n, {
+        float bx[CTI_BLOCK], bacc[CTI_BLOCK];
+        const float *px = v_view(x->data, x->dtype, first, n, bx);
+        if (is_first) {
+            v_narrow(acc->data, acc->dtype, first, px, n);
+        } else {
+            /* x is cast to acc's dtype before it is added */
+            if (acc->dtype != CT_DTYPE_F32 && x->dtype == CT_DTYPE_F32) {
+                for (int64_t i = 0; i < n; i++) {
+                    bx[i] = cti_bf16_to_f32(cti_f32_to_bf16(px[i]));
+                }
+                px = bx;
+            }
+            float *pacc = v_out(acc->data, acc->dtype, first, bacc);
+            if (pacc == bacc) {
+                v_widen(bacc, acc->data, acc->dtype, first, n);
+            }
+            for (int64_t i = 0; i < n; i++) {
+                pacc[i] = pacc[i] + px[i];
+            }
+            v_put(acc->data, acc->dtype, first, bacc, n);
+        }
+    })
+    return CT_OK;
+}
+
+CTI_INLINE vf sigmoid(vf g)
+{
+    const vf one = v_set1(1.0f);
+    return one / (one + v_exp(-g));
+}
+
+ct_status CTI_CPU_FN(silu_mul)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("silu_mul", "input", launch->in, 2, err));
+    const ct_tensor *g = &launch->in[0], *u = &launch->in[1], *y = &launch->out[0];
+    const int64_t total = t_numel(y);
+    FOR_BLOCKS(total, first, n, {
+        float bg[CTI_BLOCK], bu[CTI_BLOCK], by[CTI_BLOCK];
+        const float *pg = v_view(g->data, g->dtype, first, n, bg);
+        const float *pu = v_view(u->data, u->dtype, first, n, bu);
+        float *py = v_out(y->data, y->dtype, first, by);
+        int64_t i = 0;
+        for (; i + CTI_VL <= n; i += CTI_VL) {
+            vf vg = v_load(pg + i);
+            v_store(py + i, vg * sigmoid(vg) * v_load(pu + i));
+        }
+        if (i < n) {
+            vf vg = v_load_part(pg + i, n - i, 0);
+            v_store_part(py + i, n - i, vg * sigmoid(vg) * v_load_part(pu + i, n - i, 0));
+        }
+        v_put(y->data, y->dtype, first, by, n);
+    })
+    return CT_OK;
+}
+
+/* d(g s(g) u): dg = dy u s (1 + g (1 - s)), du = dy g s, with s = sigmoid(g). */
+CTI_INLINE void silu_grad(vf dy, vf g, vf u, vf *dg, vf *du)
+{
+    const vf one = v_set1(1.0f);
+    vf s = sigmoid(g);
+    *du = dy * g * s;
+    *dg = dy * u * s * (one + g * (one - s));
+}
+
+ct_status CTI_CPU_FN(silu_mul_grad)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("silu_mul_grad", "input", launch->in, 3, err));
+    const ct_tensor *dy = &launch->in[0], *g = &launch->in[1], *u = &launch->in[2];
+    const ct_tensor *dg = &launch->out[0], *du = &launch->out[1];
+    const int64_t total = t_numel(dg);
+    FOR_BLOCKS(total, first, n, {
+        float bd[CTI_BLOCK], bg[CTI_BLOCK], bu[CTI_BLOCK], bdg[CTI_BLOCK], bdu[CTI_BLOCK];
+        const float *pd = v_view(dy->data, dy->dtype, first, n, bd);
+        const float *pg = v_view(g->data, g->dtype, first, n, bg);
+        const float *pu = v_view(u->data, u->dtype, first, n, bu);
+        float *pdg = v_out(dg->data, dg->dtype, first, bdg);
+        float *pdu = v_out(du->data, du->dtype, first, bdu);
+        vf vg, vu_;
+        int64_t i = 0;
+        for (; i + CTI_VL <= n; i += CTI_VL) {
+            silu_grad(v_load(pd + i), v_load(pg + i), v_load(pu + i), &vg, &vu_);
+            v_store(pdg + i, vg);
+            v_store(pdu + i, vu_);
+        }
+        if (i < n) {
+            silu_grad(v_load_part(pd + i, n - i, 0), v_load_part(pg + i, n - i, 0), v_load_part(pu + i, n - i, 0), &vg, &vu_);
+            v_store_part(pdg + i, n - i, vg);
+            v_store_part(pdu + i, n - i, vu_);
+        }
+        v_put(dg->data, dg->dtype, first, bdg, n);
+        v_put(du->data, du->dtype, first, bdu, n);
+    })
+    return CT_OK;
+}

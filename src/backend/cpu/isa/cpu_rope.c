@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rope, rope_rows and rotary_mul (Su et al. 2021, arXiv 2104.09864). In f32, products rounded before they are added, so the
+ * bits are the reference's. */
+#include <inttypes.h>
+
+#include "backend/cpu/isa/cpu_kernel.h"
+
+static ct_status check_positions(const char *op, const ct_tensor *pos, const ct_tensor *table, ct_err *err)
+{
+    const int32_t *p = pos->data;
+    const int64_t n = t_numel(pos);
+    for (int64_t t = 0; t < n; t++) {
+        if (p[t] < 0 || p[t] >= table->dims[0]) {
+            return CT_FAIL(err, CT_ERR_RANGE, "%s: position %" PRId32 " of token %" PRId64 " is outside [0, %" PRId64 ")", op, p[t],
+                           t, table->dims[0]);
+        }
+    }
+    return CT_OK;
+}
+
+/* One head: pairs (x[2j], x[2j+1]) times (c + i sign s). */
+CTI_INLINE void rotate_pairs(float *y, const float *x, const float *table, int64_t half, float sign)
+{
+    for (int64_t j = 0; j < half; j++) {
+        float c = table[2 * j], s = sign * table[2 * j + 1];
+        float re = x[2 * j] * c - x[2 * j + 1] * s;
+        float im = x[2 * j] * s + x[2 * j + 1] * c;
+        y[2 * j] = re;
+        y[2 * j + 1] = im;
+    }
+}
+
+ct_status CTI_CPU_FN(rope)(const ct_launch *launch, ct_err *err)
+{
+    const ct_tensor *x = &launch->in[0], *pos = &launch->in[1], *table = &launch->in[2], *y = &launch->out[0];
+    CT_TRY(check_floats("rope", "input", launch->in, 1, err));
+    CT_TRY(check_positions("rope", pos, table, err));
+    const int32_t *p = pos->data;
+    const float sign = ((const ct_attrs_rope *)launch->attrs)->inverse ? -1.0f : 1.0f;
+    const int64_t h = t_last(x), tokens = t_numel(pos), heads = x->dims[x->ndim - 2];
+#pragma omp parallel for schedule(static) if (tokens * heads * h > 16384)
+    for (int64_t t = 0; t < tokens; t++) {
+        const float *row = (const float *)table->data + p[t] * h;
+        for (int64_t i = t * heads; i < (t + 1) * heads; i++) {
+            for (int64_t j = 0; j < h; j += CTI_BLOCK) { /* a block is an even number of elements */
+                float bx[CTI_BLOCK], by[CTI_BLOCK];
+                int64_t n = cti_min_i64(CTI_BLOCK, h - j);
+                const float *px = v_view(x->data, x->dtype, i * h + j, n, bx);
+                float *py = v_out(y->data, y->dtype, i * h + j, by);
+                rotate_pairs(py, px, row + j, n / 2, sign);
+                v_put(y->data, y->dtype, i * h + j, by, n);
+            }
+        }
+    }
+    return CT_OK;
+}
+
+ct_status CTI_CPU_FN(rope_rows)(const ct_launch *launch, ct_err *err)
+{
+    const ct_tensor *pos = &launch->in[0], *table = &launch->in[1];
+    CT_TRY(check_positions("rope_rows", pos, table, err));
+    const int32_t *p = pos->data;
+    float *c = launch->out[0].data, *s = launch->out[1].data;
+    const int64_t h = t_last(&launch->out[0]), tokens = t_numel(pos);
+    for (int64_t t = 0; t < tokens; t++) {
+        const float *row = (const float *)table->data + p[t] * h;
+        for (int64_t j = 0; j < h; j++) {
+            c[t * h + j] = row[j & ~(int64_t)1];
+            s[t * h + j] = row[j | 1];
+        }
+    }
+    return CT_OK;
+}
+
+ct_status CTI_CPU_FN(rotary_mul)(const ct_launch *launch, ct_err *err)
+{
+    const ct_tensor *x = &launch->in[0], *y = &launch->out[0];
+    CT_TRY(check_floats("rotary_mul", "input", launch->in, 1, err));
+    const float *cos_bsh = launch->in[1].data, *sin_bsh = launch->in[2].data;
+    const float sign = ((const ct_attrs_rope *)launch->attrs)->inverse ? -1.0f : 1.0f;
+    const int64_t h = t_last(x), tokens = t_rows(&launch->in[1]), heads = x->dims[x->ndim - 2];
+#pragma omp parallel for schedule(static) if (tokens * heads * h > 16384)
+    for (int64_t t = 0; t < tokens; t++) {
+        for (int64_t i = t * heads; i < (t + 1) * heads; i++) {
+            for (int64_t j = 0; j < h; j += CTI_BLOCK) {
+                float bx[CTI_BLOCK], by[CTI_BLOCK];
+                int64_t n = cti_min_i64(CTI_BLOCK, h - j);
+                const float *px = v_view(x->data, x->dtype, i * h + j, n, bx);
+                const float *c = cos_bsh + t * h + j, *s = sin_bsh + t * h + j;
+                for (int64_t e = 0; e < n; e += 2) {
+                    by[e] = px[e] * c[e] + -px[e + 1] * (sign * s[e]);
+                    by[e + 1] = px[e + 1] * c[e + 1] + px[e] * (sign * s[e + 1]);
+                }
+                v_narrow(y->data, y->dtype, i * h + j, by, n);
+            }
+        }
+    }
+    return CT_OK;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Vectors of f32 of the instruction set that this file is compiled for.
+ *
+ * Every file of this folder is compiled once per level (room.cmake) with CTI_CPU_ISA as the suffix of its symbols. Code is
+ * written on GCC's vector types, width CTI_VL; only fused multiply-add, max and the reductions need intrinsics. A level
+ * without FMA multiplies and adds; host code is built with -ffp-contract=off, so nothing else is ever fused. */
+#ifndef CTI_BACKEND_CPU_ISA_CPU_SIMD_H
+#define CTI_BACKEND_CPU_ISA_CPU_SIMD_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "ctitan/dtype.h"
+
+#if defined(__AVX512F__) || defined(__AVX2__) || defined(__SSE2__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+#ifndef CTI_CPU_ISA
+#error "CTI_CPU_ISA names the level: base, v3 or v4"
+#endif
+#define CTI_CPU_PASTE2(a, b) a##_##b
+#define CTI_CPU_PASTE(a, b) CTI_CPU_PASTE2(a, b)
+/* cti_cpu_matmul_v3 */
+#define CTI_CPU_FN(name) CTI_CPU_PASTE(cti_cpu_##name, CTI_CPU_ISA)
+#define CTI_INLINE static inline __attribute__((always_inline, unused))
+
+/* Vector length, and the micro-kernel's tile: CTI_MR rows by CTI_NR columns of f32 in registers. */
+#if defined(__AVX512F__)
+#define CTI_VL 16
+#define CTI_MR 14
+#elif defined(__AVX2__)
+#define CTI_VL 8
+#define CTI_MR 6
+#elif defined(__aarch64__)
+#define CTI_VL 4
+#define CTI_MR 8
+#else
+#define CTI_VL 4
+#define CTI_MR 6
+#endif
+#define CTI_NR (2 * CTI_VL)
+
+typedef float vf __attribute__((vector_size(4 * CTI_VL)));
+typedef int32_t vi __attribute__((vector_size(4 * CTI_VL)));
+typedef uint32_t vu __attribute__((vector_size(4 * CTI_VL)));
+typedef uint16_t vh __attribute__((vector_size(2 * CTI_VL)));
+typedef double vd __attribute__((vector_size(8 * CTI_VL)));
+
+CTI_INLINE vf v_load(const float *p)
+{
+    vf v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+CTI_INLINE void v_store(float *p, vf v)
+{
+    memcpy(p, &v, sizeof v);
+}
+CTI_INLINE vf v_set1(float x)
+{
+#if CTI_VL == 16
+    return (vf)_mm512_set1_ps(x);
+#elif CTI_VL == 8
+    return (vf)_mm256_set1_ps(x);
+#else
+    return (vf){x, x, x, x};
+#endif
+}
+CTI_INLINE vi v_set1i(int32_t x)
+{
+    return x - (vi){0};
+}
+/* a * b + c, fused where the level has it */
+CTI_INLINE vf v_fma(vf a, vf b, vf c)
+{
+#if CTI_VL == 16
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif CTI_VL == 8
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(__aarch64__)
+    return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#else
+    return a * b + c;
+#endif
+}
+CTI_INLINE vf v_select(vi mask, vf yes, vf no)
+{
+    return (vf)(((vi)yes & mask) | ((vi)no & ~mask));
+}
+CTI_INLINE vf v_max(vf a, vf b)
+{
+#if CTI_VL == 16
+    return (vf)_mm512_max_ps((__m512)a, (__m512)b);
+#elif CTI_VL == 8
+    return (vf)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+    return v_select((vi)(a > b), a, b); /* b where one is NaN, as the instructions do */
+#endif
+}
+CTI_INLINE vf v_sqrt(vf a)
+{
+#if CTI_VL == 16
+    return (vf)_mm512_sqrt_ps((__m512)a);
+#elif CTI_VL == 8
+    return (vf)_mm256_sqrt_ps((__m256)a);
+#else
+    vf r;
+    for (int i = 0; i < CTI_VL; i++) {
+        r[i] = __builtin_sqrtf(a[i]);
+    }
+    return r;
+#endif
+}
+/* Sum of the lanes by halves; the order is fixed. */
+CTI_INLINE float v_hsum(vf a)
+{
+#if CTI_VL >= 8
+#if CTI_VL == 16
+    __m256 h = _mm256_add_ps(_mm512_castps512_ps256((__m512)a),
+                             _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd((__m512)a), 1)));
+#else
+    __m256 h = (__m256)a;
+#endif
+    __m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+    q = _mm_add_ps(q, _mm_movehl_ps(q, q));
+    q = _mm_add_ss(q, _mm_shuffle_ps(q, q, 1));
+    return _mm_cvtss_f32(q);
+#else
+    return (a[0] + a[2]) + (a[1] + a[3]);
+#endif
+}
+CTI_INLINE float v_hmax(vf a)
+{
+#if CTI_VL >= 8
+#if CTI_VL == 16
+    __m256 h = _mm256_max_ps(_mm512_castps512_ps256((__m512)a),
+                             _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd((__m512)a), 1)));
+#else
+    __m256 h = (__m256)a;
+#endif
+    __m128 q = _mm_max_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+    q = _mm_max_ps(q, _mm_movehl_ps(q, q));
+    q = _mm_max_ss(q, _mm_shuffle_ps(q, q, 1));
+    return _mm_cvtss_f32(q);
+#else
+    float m = a[0];
+    for (int i = 1; i < CTI_VL; i++) {
+        m = a[i] > m ? a[i] : m;
+    }
+    return m;
+#endif
+}
+CTI_INLINE vf v_from_bf16(const uint16_t *p)
+{
+    vh h;
+    memcpy(&h, p, sizeof h);
+    return (vf)(__builtin_convertvector(h, vu) << 16);
+}
+/* Nearest, ties to even; NaN stays NaN (cti_f32_to_bf16 on every lane). */
+CTI_INLINE void v_to_bf16(uint16_t *p, vf v)
+{
+    vu bits = (vu)v;
+    vu rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    vu nan = (vu)(v != v);
+    vu out = (rounded & ~nan) | (((bits >> 16) | 0x40u) & nan);
+    vh h = __builtin_convertvector(out, vh);
+    memcpy(p, &h, sizeof h);
+}
+
+/* exp(x), error below 2 units in the last place where the result is normal; results below 2^-126 are 0, above FLT_MAX infinity;
+ * NaN stays NaN. Range reduction x = n ln 2 + r with ln 2 in two parts, then the polynomial of degree 6 of Cephes' expf
+ * (Moshier 1989) on |r| <= ln 2 / 2. */
+CTI_INLINE vf v_exp(vf x)
+{
+    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
+    vi big = (vi)(x > v_set1(88.7228394f));
+    vi small = (vi)(x < v_set1(-87.3365479f));
+    vf c = v_select(big | small, v_set1(0.0f), x);
+    vf t = v_fma(c, v_set1(1.44269504088896341f), v_set1(magic));
+    vf n = t - v_set1(magic);
+    vf r = v_fma(n, v_set1(-0.693359375f), c);
+    r = v_fma(n, v_set1(2.12194440e-4f), r);
+    vf p = v_set1(1.9875691500e-4f);
+    p = v_fma(p, r, v_set1(1.3981999507e-3f));
+    p = v_fma(p, r, v_set1(8.3334519073e-3f));
+    p = v_fma(p, r, v_set1(4.1665795894e-2f));
+    p = v_fma(p, r, v_set1(1.6666665459e-1f));
+    p = v_fma(p, r, v_set1(5.0000001201e-1f));
+    p = v_fma(p, r * r, r) + v_set1(1.0f);
+    /* 2^n in two factors, so that n = 128 does not overflow the exponent field */
+    vi ni = (vi)t - (vi)v_set1(magic);
+    vi half = ni >> 1;
+    vf s0 = (vf)((vu)(half + 127) << 23);
+    vf s1 = (vf)((vu)(ni - half + 127) << 23);
+    vf y = (p * s0) * s1;
+    y = v_select(small, v_set1(0.0f), y);
+    return v_select(big, v_set1(__builtin_inff()), y);
+}
+
+/* exp(x) for x <= 0 (a rounding above is fine): the same polynomial, fewer cases. Below -86.6 it is 0; NaN stays NaN. */
+CTI_INLINE vf v_exp_neg(vf x)
+{
+    const float magic = 12582912.0f, low = -86.6f;
+    vf c = v_max(v_set1(low), x);
+    vf t = v_fma(c, v_set1(1.44269504088896341f), v_set1(magic));
+    vf n = t - v_set1(magic);
+    vf r = v_fma(n, v_set1(-0.693359375f), c);
+    r = v_fma(n, v_set1(2.12194440e-4f), r);
+    vf p = v_set1(1.9875691500e-4f);
+    p = v_fma(p, r, v_set1(1.3981999507e-3f));
+    p = v_fma(p, r, v_set1(8.3334519073e-3f));
+    p = v_fma(p, r, v_set1(4.1665795894e-2f));
+    p = v_fma(p, r, v_set1(1.6666665459e-1f));
+    p = v_fma(p, r, v_set1(5.0000001201e-1f));
+    p = v_fma(p, r * r, r) + v_set1(1.0f);
+    vf y = (vf)((vu)p + ((vu)t << 23)); /* the low bits of t are n; those of magic shift out */
+    return (vf)((vi)y & ~(vi)(x < v_set1(low)));
+}
+
+/* n <= CTI_VL elements; lanes past n hold `rest`. */
+CTI_INLINE vf v_load_part(const float *p, int64_t n, float rest)
+{
+    float buf[CTI_VL];
+    for (int i = 0; i < CTI_VL; i++) {
+        buf[i] = i < n ? p[i] : rest;
+    }
+    return v_load(buf);
+}
+CTI_INLINE void v_store_part(float *p, int64_t n, vf v)
+{
+    float buf[CTI_VL];
+    v_store(buf, v);
+    for (int64_t i = 0; i < n && i < CTI_VL; i++) {
+        p[i] = buf[i];
+    }
+}
+
+/* n elements of f32 or bf16, as f32, and back. */
+CTI_INLINE void v_widen(float *dst, const void *src, ct_dtype dtype, int64_t first, int64_t n)
+{
+    if (dtype == CT_DTYPE_F32) {
+        memcpy(dst, (const float *)src + first, (size_t)n * sizeof(float));
+        return;
+    }
+    const uint16_t *s = (const uint16_t *)src + first;
+    int64_t i = 0;
+    for (; i + CTI_VL <= n; i += CTI_VL) {
+        v_store(dst + i, v_from_bf16(s + i));
+    }
+    for (; i < n; i++) {
+        dst[i] = cti_bf16_to_f32(s[i]);
+    }
+}
+CTI_INLINE void v_narrow(void *dst, ct_dtype dtype, int64_t first, const float *src, int64_t n)
+{
+    if (dtype == CT_DTYPE_F32) {
+        memcpy((float *)dst + first, src, (size_t)n * sizeof(float));
+        return;
+    }
+    uint16_t *d = (uint16_t *)dst + first;
+    int64_t i = 0;
+    for (; i + CTI_VL <= n; i += CTI_VL) {
+        v_to_bf16(d + i, v_load(src + i));
+    }
+    for (; i < n; i++) {
+        d[i] = cti_f32_to_bf16(src[i]);
+    }
+}
+
+/* n elements from `first` as f32: in place where they are f32, else widened into buf. */
+CTI_INLINE const float *v_view(const void *src, ct_dtype dtype, int64_t first, int64_t n, float *buf)
+{
+    if (dtype == CT_DTYPE_F32) {
+        return (const float *)src + first;
+    }
+    v_widen(buf, src, dtype, first, n);
+    return buf;
+}
+/* Where to compute f32 results that belong at `first`: in place, or in buf, which v_put then rounds. */
+CTI_INLINE float *v_out(void *dst, ct_dtype dtype, int64_t first, float *buf)
+{
+    return dtype == CT_DTYPE_F32 ? (float *)dst + first : buf;
+}
+CTI_INLINE void v_put(void *dst, ct_dtype dtype, int64_t first, const float *buf, int64_t n)
+{
+    if (dtype != CT_DTYPE_F32) {
+        v_narrow(dst, dtype, first, buf, n);
+    }
+}
+
+#endif

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# Included by ct_room() with `target` set: the kernels, compiled once per instruction-set level, whose name is the suffix of its
+# symbols. On other machines than x86-64 there is the compiler's own baseline (NEON on aarch64).
+file(GLOB CTI_CPU_KERNELS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/isa/*.c)
+set(CTI_CPU_LEVELS base)
+set(CTI_CPU_INTRINSICS "")
+set(CTI_CPU_DEFINITIONS "")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  list(APPEND CTI_CPU_LEVELS v3 v4)
+  set(CTI_CPU_DEFINITIONS CTI_CPU_X86_LEVELS)
+  set(CTI_CPU_INTRINSICS "SHELL:-include immintrin.h") # before banned.h: it brings mm_malloc.h, which says malloc
+endif()
+set(CTI_CPU_FLAGS_base "")
+set(CTI_CPU_FLAGS_v3 -march=x86-64-v3)
+set(CTI_CPU_FLAGS_v4 -march=x86-64-v4 -mprefer-vector-width=512)
+target_compile_definitions(${target} PRIVATE ${CTI_CPU_DEFINITIONS})
+foreach(level ${CTI_CPU_LEVELS})
+  add_library(ct_backend_cpu_${level} OBJECT ${CTI_CPU_KERNELS})
+  target_link_libraries(ct_backend_cpu_${level} PRIVATE ct_flags OpenMP::OpenMP_C)
+  target_compile_definitions(ct_backend_cpu_${level} PRIVATE CTI_CPU_ISA=${level} ${CTI_CPU_DEFINITIONS})
+  # Kernels are optimised in debug builds too: nothing else of them is usable.
+  target_compile_options(ct_backend_cpu_${level} PRIVATE -O3 ${CTI_CPU_FLAGS_${level}} -Wno-psabi
+    ${CTI_CPU_INTRINSICS} "SHELL:-include ${CMAKE_SOURCE_DIR}/src/base/banned.h")
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:ct_backend_cpu_${level}>)
+endforeach()
