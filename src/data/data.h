@@ -183,7 +183,7 @@ typedef struct ct_batch {
     int32_t *segments;    /* [segments_cap, 4] q_start, q_len, k_start, k_len in tokens of the local rows: one for each
                              piece of a document in a row, in order, back to back; the rest is 0. A padding token (input
                              0, position 0) is a piece of its own. */
-    int64_t segments_cap; /* T is always enough */
+    int64_t segments_cap; /* T or more */
     /* written: */
     int64_t n_segments;
     int64_t n_valid; /* labels that count */
@@ -201,7 +201,7 @@ typedef struct ct_stream_state {
 
 #define CT_LOADER_N_EXAMPLES 4
 
-/* Since creation, documents that were prefetched included. Bad and short documents are counted in the first pass only. */
+/* Since creation, up to the last batch delivered. Bad and short documents are counted in the first pass only. */
 typedef struct ct_loader_stats {
     int64_t n_documents;          /* read, each pass counts */
     int64_t n_empty;              /* with empty text (used: BOS and EOS) */
@@ -235,8 +235,8 @@ int64_t ct_loader_local_rows(const ct_loader *loader); /* rows / streams * n_loc
  *
  * Returns CT_END_OF_DATA (err untouched) where repeat is off and every stream of this rank is at its end; a stream that
  * ends earlier gives padding meanwhile. Other ranks may have data left: agree, and use ct_batch_fill_padding.
- * Fails: CT_ERR_DATA naming file, line and fault; CT_ERR_RANGE where segments_cap is too small; what encode fails with.
- * After a failure or the end each call returns the same, until ct_loader_seek.
+ * Fails: CT_ERR_DATA naming file, line and fault; what encode fails with, naming the document. After these and after
+ * the end each call returns the same, until ct_loader_seek. CT_ERR_RANGE where segments_cap is too small (nothing changes).
  */
 CT_MUST_CHECK ct_status ct_loader_next(ct_loader *loader, ct_batch *batch, ct_err *err);
 /* A batch of padding alone; n_tokens as ct_loader_next would fill. */
@@ -248,7 +248,7 @@ void ct_loader_state(const ct_loader *loader, ct_stream_state *out_states);
 /* Goes there: the next batch is the one that followed. Fails: CT_ERR_RANGE naming the stream and number (then nothing
  * has changed). A token past its document's end is found by ct_loader_next (CT_ERR_DATA). */
 CT_MUST_CHECK ct_status ct_loader_seek(ct_loader *loader, const ct_stream_state *states, ct_err *err);
-ct_loader_stats ct_loader_get_stats(ct_loader *loader);
+ct_loader_stats ct_loader_get_stats(const ct_loader *loader);
 
 /* --- state on disk ---------------------------------------------------------------------------------------------- */
 
