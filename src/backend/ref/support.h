@@ -45,7 +45,7 @@
     NONE(flat_split,                CTI_REF_VIEW)          \
     HAVE(flat_concat,               CTI_REF_COPIES)        \
     HAVE(fill,                      CTI_REF_COPIES)        \
-    HAVE(kv_append,                 CTI_REF_COPIES)        \
+    HAVE(kv_append,                 CTI_REF_FLOATS)        \
     NONE(all_gather,                CTI_REF_BY_COMM)       \
     NONE(reduce_scatter,            CTI_REF_BY_COMM)       \
     NONE(all_reduce,                CTI_REF_BY_COMM)
