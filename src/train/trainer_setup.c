@@ -363,6 +363,7 @@ static ct_status open_tokenizer(cti_trainer *t, ct_err *err)
     if (folder == NULL) {
         return CT_ERR_MEMORY;
     }
+    t->encode_flags = CT_ENCODE_DOCUMENT | (strcmp(c->special_text, "match") == 0 ? CT_ENCODE_MATCH_SPECIAL : 0u);
     ct_status st = ct_tokenizer_open(t->alloc, folder, NULL, &t->tokenizer, err);
     char *path = st == CT_OK ? cti_path_join(t->alloc, folder, "tokenizer.json", err) : NULL;
     char *data = NULL;
@@ -377,7 +378,6 @@ static ct_status open_tokenizer(cti_trainer *t, ct_err *err)
     ct_alloc_free(t->alloc, path);
     ct_alloc_free(t->alloc, folder);
     CT_TRY(st);
-    t->encode_flags = CT_ENCODE_DOCUMENT | (strcmp(c->special_text, "match") == 0 ? CT_ENCODE_MATCH_SPECIAL : 0u);
     if (ct_tokenizer_warnings(t->tokenizer)[0] != '\0') {
         CT_WARN(t->log, "%s", ct_tokenizer_warnings(t->tokenizer));
     }

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* labels: fast */
+/* The compiled step on synthetic tokens: losses fall, checkpointing modes and accumulation change no result beyond rounding. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backend/ref/ref.h"
+#include "base/base.h"
+#include "model/model.h"
+#include "train/engine.h"
+#include "train/step.h"
+
+enum { B = 2, S = 6, N_STEPS = 3 };
+
+typedef struct run_options {
+    ct_recompute_mode mode;
+    ct_dtype compute;
+    int accumulation;
+} run_options;
+
+static void small_spec(ct_tree *tree, ct_component **out)
+{
+    ct_err err = {0};
+    assert_int_equal(cti_llama3_spec(tree, "debugmodel", out, &err), CT_OK);
+    ct_component *layers = ct_component_find(*out, "model.layers");
+    layers->n_children = 2; /* two blocks are enough */
+}
+
+static void put(cti_engine *e, const cti_step *s, ct_value_id v, const void *data)
+{
+    ct_err err = {0};
+    const ct_status st =
+        ct_runtime_write(e->runtime, 0, v, data, ct_value_size_bytes(ct_graph_value_c(s->graph, v)), &err);
+    if (st != CT_OK) {
+        fail_msg("%s", err.message);
+    }
+}
+
+static void run(const run_options *o, double *losses, double *norms)
+{
+    ct_err err = {0};
+    const ct_alloc *alloc = ct_alloc_system();
+    ct_tree *tree;
+    ct_component *spec;
+    assert_int_equal(ct_tree_create(alloc, &tree, &err), CT_OK);
+    small_spec(tree, &spec);
+    ct_mesh mesh;
+    const int64_t degree[CT_AXIS_COUNT] = {1, 1, 1, 1, 1, 1};
+    assert_int_equal(ct_mesh_init(&mesh, degree, 1, 0, &err), CT_OK);
+    const ct_optim_group group = {".*", 1e-3, 0.9, 0.95, 1e-8, 0.1};
+    const cti_step_options so = {.mesh = &mesh,
+                                 .param_dtype = CT_DTYPE_F32,
+                                 .compute_dtype = o->compute,
+                                 .reduce_dtype = CT_DTYPE_F32,
+                                 .batch = B / o->accumulation,
+                                 .seq_len = S,
+                                 .loss_chunks = 2,
+                                 .recompute = {.mode = o->mode},
+                                 .optim = {&group, 1, 1.0, false}};
+    cti_step *s = NULL;
+    if (cti_step_create(alloc, spec, &so, &s, &err) != CT_OK) {
+        fail_msg("%s", err.message);
+    }
+    const ct_value_id keep[3] = {s->optim.loss, s->optim.norm, s->optim.go};
+    const ct_plan_item item = {s->graph, keep, 3};
+    ct_comm *comms[CT_MAX_AXES] = {0};
+    cti_engine *e = NULL;
+    if (cti_engine_create(alloc, ct_backend_ref(), &item, 1, comms, &e, &err) != CT_OK) {
+        fail_msg("%s", err.message);
+    }
+    assert_int_equal(cti_engine_init_weights(e, s->layout, &s->build, 0, 42, &err), CT_OK);
+    assert_int_equal(cti_engine_init_consts(e, &s->build, &err), CT_OK);
+    for (int64_t step = 1; step <= N_STEPS; step++) {
+        const int rows = B / o->accumulation;
+        for (int m = 0; m < o->accumulation; m++) {
+            int32_t tokens[B * S], labels[B * S], positions[B * S], segments[B * S * 4] = {0};
+            for (int i = 0; i < rows * S; i++) {
+                const int at = m * rows * S + i;
+                tokens[i] = (at * 7 + at / 5) % 100;
+                labels[i] = ((at + 1) * 7 + (at + 1) / 5) % 100;
+                positions[i] = i % S;
+            }
+            for (int r = 0; r < rows; r++) {
+                const int32_t row[4] = {r * S, S, r * S, S};
+                memcpy(segments + 4 * r, row, sizeof row);
+            }
+            const int32_t n_segments = rows, first = m == 0;
+            const float inv = 1.0F / (float)(B * S);
+            put(e, s, s->build.tokens, tokens);
+            put(e, s, s->build.labels, labels);
+            put(e, s, s->build.positions, positions);
+            put(e, s, s->build.segments, segments);
+            put(e, s, s->build.n_segments, &n_segments);
+            put(e, s, s->build.inv_tokens, &inv);
+            put(e, s, s->optim.first, &first);
+            if (ct_runtime_run(e->runtime, 0, CT_PROGRAM_FORWARD, &err) != CT_OK ||
+                ct_runtime_run(e->runtime, 0, CT_PROGRAM_BACKWARD, &err) != CT_OK) {
+                fail_msg("%s", err.message);
+            }
+        }
+        const double lr = 1e-3;
+        put(e, s, s->optim.lr, &lr);
+        put(e, s, s->optim.step, &step);
+        if (ct_runtime_run(e->runtime, 0, CT_PROGRAM_OPTIMIZER, &err) != CT_OK) {
+            fail_msg("%s", err.message);
+        }
+        assert_int_equal(ct_runtime_read(e->runtime, 0, s->optim.loss, &losses[step - 1], 8, &err), CT_OK);
+        assert_int_equal(ct_runtime_read(e->runtime, 0, s->optim.norm, &norms[step - 1], 8, &err), CT_OK);
+    }
+    cti_engine_destroy(&e);
+    cti_step_destroy(&s);
+    ct_tree_destroy(&tree);
+}
+
+static void test_losses_fall(void **state)
+{
+    (void)state;
+    double loss[N_STEPS], norm[N_STEPS];
+    run(&(run_options){CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1}, loss, norm);
+    printf("loss %.6f .. %.6f, norm %.6f\n", loss[0], loss[N_STEPS - 1], norm[0]);
+    assert_true(loss[0] > 6.5 && loss[0] < 9.0); /* near ln(2048) = 7.6 */
+    assert_true(loss[N_STEPS - 1] < loss[0] - 0.1);
+}
+
+/* Recomputing gives the same bits as keeping: the same kernels on the same inputs. */
+static void test_recompute_is_bitwise(void **state)
+{
+    (void)state;
+    double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
+    for (int dtype = 0; dtype < 2; dtype++) {
+        const ct_dtype compute = dtype == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16;
+        run(&(run_options){CT_RECOMPUTE_NONE, compute, 1}, loss, norm);
+        for (int mode = CT_RECOMPUTE_SELECTIVE; mode <= CT_RECOMPUTE_FULL; mode++) {
+            run(&(run_options){(ct_recompute_mode)mode, compute, 1}, loss2, norm2);
+            assert_memory_equal(loss, loss2, sizeof loss);
+            assert_memory_equal(norm, norm2, sizeof norm);
+        }
+    }
+}
+
+/* Two micro-batches of one row are the batch of two rows, to the rounding of sums of about B*S*256 terms in f32. */
+static void test_accumulation(void **state)
+{
+    (void)state;
+    double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
+    run(&(run_options){CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1}, loss, norm);
+    run(&(run_options){CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2}, loss2, norm2);
+    const double bound = (double)(B * S) * ct_dtype_unit_roundoff(CT_DTYPE_F32) * 4.0;
+    assert_true(fabs(loss[0] - loss2[0]) <= bound * loss[0]);
+    assert_true(fabs(norm[0] - norm2[0]) <= bound * norm[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_losses_fall),
+        cmocka_unit_test(test_recompute_is_bitwise),
+        cmocka_unit_test(test_accumulation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
