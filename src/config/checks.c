@@ -519,12 +519,32 @@ static ct_status add_settings(ct_tree *tree, const cti_settings *settings, const
     return cti_str_check(out, err);
 }
 
+/* Whether the row speaks of a setting whose value was refused already. */
+static bool names_refused(const cti_settings *settings, const char *paths, const cti_problems *problems)
+{
+    for (const char *at = paths; *at != '\0';) {
+        const size_t n = strcspn(at, " ");
+        char path[128];
+        CT_ASSERT(n < sizeof path); /* our own rows */
+        memcpy(path, at, n);
+        path[n] = '\0';
+        const cti_setting *s = cti_settings_find(settings, path);
+        for (int i = 0; s != NULL && i < problems->n_refused; i++) {
+            if (problems->refused[i] == s->field) {
+                return true;
+            }
+        }
+        at += n + (at[n] == ' ');
+    }
+    return false;
+}
+
 static ct_status run_rows(ct_tree *tree, run *r, const cti_settings *settings, cti_problems *problems, cti_str *line,
                           ct_err *err)
 {
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         cti_str_reset(r->detail);
-        if (checks[i].holds(r)) {
+        if (checks[i].holds(r) || names_refused(settings, checks[i].settings, problems)) {
             continue;
         }
         cti_str_reset(line);

@@ -30,9 +30,13 @@
 /* ---- problems -------------------------------------------------------------------------------------------------- */
 
 /* One line each, "--training.steps: '-3' is too small, wanted at least 1 steps". */
+enum { CTI_MAX_REFUSED = 32 };
 typedef struct cti_problems {
     cti_str text; /* lines, each ended by a newline; give it an allocator */
     int n;
+    /* Settings whose value was refused: they stand at another value than asked for, and checks leave them alone. */
+    const ct_field *refused[CTI_MAX_REFUSED];
+    int n_refused;
 } cti_problems;
 void cti_problem_add(cti_problems *problems, const char *fmt, ...) CT_PRINTF(2, 3);
 void cti_problems_deinit(cti_problems *problems);

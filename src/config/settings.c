@@ -316,6 +316,9 @@ ct_status cti_setting_set(ct_tree *tree, const cti_setting *setting, const char 
     }
     if (st != CT_OK) {
         cti_problem_add(problems, "%s: %s", given, why.message);
+        if (problems->n_refused < CTI_MAX_REFUSED) {
+            problems->refused[problems->n_refused++] = setting->field;
+        }
     }
     return CT_OK;
 }
