@@ -78,7 +78,8 @@ ct_status CTI_CPU_FN(clip_coef)(const ct_launch *launch, ct_err *err)
 }
 
 typedef struct adamw_numbers {
-    float coef, beta1, beta2, eps;
+    float coef, beta2, eps;
+    float rest1, rest2; /* 1 - beta1, 1 - beta2, rounded once */
     float decay;     /* 1 - lr * weight_decay */
     float step_size; /* lr / (1 - beta1^t) */
     float root_bias; /* sqrt(1 - beta2^t) */
@@ -88,8 +89,8 @@ typedef struct adamw_numbers {
 CTI_INLINE void adamw_vector(const adamw_numbers *a, vf *p, vf g, vf *m, vf *v)
 {
     g *= v_set1(a->coef);
-    *m = *m + v_set1(1.0f - a->beta1) * (g - *m);
-    *v = v_set1(a->beta2) * *v + v_set1(1.0f - a->beta2) * g * g;
+    *m = *m + v_set1(a->rest1) * (g - *m);
+    *v = v_set1(a->beta2) * *v + v_set1(a->rest2) * g * g;
     vf denom = v_sqrt(*v) / v_set1(a->root_bias) + v_set1(a->eps);
     *p = *p * v_set1(a->decay) - v_set1(a->step_size) * (*m / denom);
 }
@@ -141,8 +142,9 @@ static adamw_numbers adamw_of_group(const ct_launch *launch, int64_t group)
     const double beta1 = attrs->beta1.items[group], beta2 = attrs->beta2.items[group];
     return (adamw_numbers){
         .coef = *(const float *)launch->in[6].data,
-        .beta1 = (float)beta1,
         .beta2 = (float)beta2,
+        .rest1 = (float)(1.0 - beta1),
+        .rest2 = (float)(1.0 - beta2),
         .eps = (float)attrs->eps.items[group],
         .decay = (float)(1.0 - lr * attrs->weight_decay.items[group]),
         .step_size = (float)(lr / (1.0 - pow(beta1, step))),

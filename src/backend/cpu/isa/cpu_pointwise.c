@@ -133,18 +133,25 @@ ct_status CTI_CPU_FN(cast)(const ct_launch *launch, ct_err *err)
 
 ct_status CTI_CPU_FN(accumulate)(const ct_launch *launch, ct_err *err)
 {
-    CT_TRY(check_floats("accumulate", "input", launch->in, 2, err));
+    CT_TRY(check_floats("accumulate", "input", launch->in, 1, err));
     const ct_tensor *x = &launch->in[1], *acc = &launch->out[0];
     const bool is_first = *(const int32_t *)launch->in[2].data == 1;
     const int64_t total = t_numel(acc);
     FOR_BLOCKS(total, first, n, {
         float bx[CTI_BLOCK], bacc[CTI_BLOCK];
-        const float *px = v_view(x->data, x->dtype, first, n, bx);
+        const float *px = bx;
+        if (x->dtype == CT_DTYPE_F32 || x->dtype == CT_DTYPE_BF16) {
+            px = v_view(x->data, x->dtype, first, n, bx);
+        } else {
+            for (int64_t i = 0; i < n; i++) {
+                bx[i] = (float)load_any(x, first + i);
+            }
+        }
         if (is_first) {
             v_narrow(acc->data, acc->dtype, first, px, n);
         } else {
             /* x is cast to acc's dtype before it is added */
-            if (acc->dtype != CT_DTYPE_F32 && x->dtype == CT_DTYPE_F32) {
+            if (acc->dtype == CT_DTYPE_BF16 && x->dtype != CT_DTYPE_BF16) {
                 for (int64_t i = 0; i < n; i++) {
                     bx[i] = cti_bf16_to_f32(cti_f32_to_bf16(px[i]));
                 }

@@ -115,6 +115,50 @@ CTI_INLINE vf v_sqrt(vf a)
     return r;
 #endif
 }
+/* Lanes in pairs: (1, 0, 3, 2, ...), (0, 0, 2, 2, ...), (1, 1, 3, 3, ...). */
+#if defined(__clang__)
+#if CTI_VL == 16
+#define CTI_PAIRS(v, a, b)                                                                                           \
+    __builtin_shufflevector(v, v, a, b, 2 + a, 2 + b, 4 + a, 4 + b, 6 + a, 6 + b, 8 + a, 8 + b, 10 + a, 10 + b, 12 + a,  \
+                            12 + b, 14 + a, 14 + b)
+#elif CTI_VL == 8
+#define CTI_PAIRS(v, a, b) __builtin_shufflevector(v, v, a, b, 2 + a, 2 + b, 4 + a, 4 + b, 6 + a, 6 + b)
+#else
+#define CTI_PAIRS(v, a, b) __builtin_shufflevector(v, v, a, b, 2 + a, 2 + b)
+#endif
+#else
+#if CTI_VL == 16
+#define CTI_PAIRS(v, a, b)                                                                                           \
+    __builtin_shuffle(v, (vi){a, b, 2 + a, 2 + b, 4 + a, 4 + b, 6 + a, 6 + b, 8 + a, 8 + b, 10 + a, 10 + b, 12 + a, 12 + b, \
+                              14 + a, 14 + b})
+#elif CTI_VL == 8
+#define CTI_PAIRS(v, a, b) __builtin_shuffle(v, (vi){a, b, 2 + a, 2 + b, 4 + a, 4 + b, 6 + a, 6 + b})
+#else
+#define CTI_PAIRS(v, a, b) __builtin_shuffle(v, (vi){a, b, 2 + a, 2 + b})
+#endif
+#endif
+CTI_INLINE vf v_swap_pairs(vf v)
+{
+    return CTI_PAIRS(v, 1, 0);
+}
+CTI_INLINE vf v_even_twice(vf v)
+{
+    return CTI_PAIRS(v, 0, 0);
+}
+CTI_INLINE vf v_odd_twice(vf v)
+{
+    return CTI_PAIRS(v, 1, 1);
+}
+/* -v in even lanes. */
+CTI_INLINE vf v_negate_even(vf v)
+{
+    vi sign;
+    for (int i = 0; i < CTI_VL; i++) {
+        sign[i] = i % 2 == 0 ? INT32_MIN : 0;
+    }
+    return (vf)((vi)v ^ sign);
+}
+
 /* Sum of the lanes by halves; the order is fixed. */
 CTI_INLINE float v_hsum(vf a)
 {
