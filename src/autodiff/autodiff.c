@@ -26,6 +26,12 @@ struct cti_grad_ctx {
     int32_t pos;        /* of the forward node being answered */
 };
 
+static const char *op_name(const ct_node *node)
+{
+    const ct_op *op = ct_op_row(node->op);
+    return op == NULL ? "?" : op->name;
+}
+
 const char *cti_grad_why_not(int32_t op)
 {
     return op >= 0 && op < CT_OP_COUNT ? rows[op].why_not : NULL;
@@ -132,21 +138,24 @@ static ct_status check_root(const cti_grad_ctx *ctx, int32_t *out_pos, ct_err *e
         return CT_FAIL(err, CT_ERR_RANGE, "the loss, value %d, does not exist", (int)ctx->loss);
     }
     int32_t pos = -1;
+    const ct_node *reader = NULL;
     for (int32_t i = 0; i < ct_graph_order_len(g); i++) {
         const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
         for (int32_t k = 0; k < node->n_in; k++) {
-            if (node->in[k] == ctx->loss) {
-                return CT_FAIL(err, CT_ERR_UNSUPPORTED, "the loss is read by a node (%s) in '%s'; the root of a gradient is read by nobody",
-                               ct_op_row(node->op)->name, node->scope);
-            }
+            reader = node->in[k] == ctx->loss ? node : reader;
         }
         if (node->op == CT_OP_linear_cross_entropy && node->out[0] == ctx->loss) {
             pos = i;
         }
     }
     if (pos < 0) {
-        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "value %%%d '%s' is not the loss of a linear_cross_entropy node, the only root of a gradient",
-                       (int)ctx->loss, ct_graph_value_c(g, ctx->loss)->name);
+        return CT_FAIL(err, CT_ERR_UNSUPPORTED,
+                       "value %%%d '%s' is not the loss of a linear_cross_entropy node, the only root of a gradient", (int)ctx->loss,
+                       ct_graph_value_c(g, ctx->loss)->name);
+    }
+    if (reader != NULL) {
+        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "the loss is read by a node (%s) in '%s'; the root of a gradient is read by nobody",
+                       op_name(reader), reader->scope);
     }
     *out_pos = pos;
     return CT_OK;
@@ -221,8 +230,7 @@ static ct_status walk(cti_grad_ctx *ctx, int32_t root_pos, ct_err *err)
         ctx->pos = pos;
         const ct_status st = apply_rule(ctx, node, err);
         if (st != CT_OK) {
-            const ct_op *op = ct_op_row(node->op);
-            ct_err_prefix(err, "gradient of node %d (%s) in '%s'", (int)id, op == NULL ? "?" : op->name, node->scope);
+            ct_err_prefix(err, "gradient of node %d (%s) in '%s'", (int)id, op_name(node), node->scope);
             return st;
         }
     }
