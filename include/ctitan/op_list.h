@@ -24,7 +24,8 @@ enum {
     CT_OP_COLLECTIVE = 1 << 3,  /* run by a comm engine over attrs.axis */
     CT_OP_UNORDERED = 1 << 4,   /* two runs may differ in bits */
     CT_OP_EXPENSIVE = 1 << 5,   /* selective checkpointing keeps its outputs (matmuls: every other one) */
-    CT_OP_MATMUL = 1 << 6       /* counted among the matmuls of selective checkpointing */
+    CT_OP_MATMUL = 1 << 6,      /* counted among the matmuls of selective checkpointing */
+    CT_OP_ATTENTION = 1 << 7    /* inputs 0, 1, 2 are q, k, v, output 0 what they attend to */
 };
 
 /* How an op's placements follow on one mesh axis; the shard pass asks this, never the op's id. */
@@ -112,10 +113,10 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
     X(rope,                      3, 3, 1, 0,                                   ROWS,       EXACT,       CT_ATTRS_ROPE) \
     X(rope_rows,                 2, 2, 2, 0,                                   ROWS,       EXACT,       CT_ATTRS_NONE) \
     X(rotary_mul,                3, 3, 1, 0,                                   ROWS,       EXACT,       CT_ATTRS_ROPE) \
-    X(sdpa,                      5, 5, 2, CT_OP_EXPENSIVE,                     ROWS,       APPROXIMATE, CT_ATTRS_SDPA) \
+    X(sdpa,                      5, 5, 2, CT_OP_EXPENSIVE | CT_OP_ATTENTION,   ROWS,       APPROXIMATE, CT_ATTRS_SDPA) \
     X(sdpa_grad,                 8, 8, 3, 0,                                   ROWS,       APPROXIMATE, CT_ATTRS_SDPA) \
     X(segment_ends,              2, 2, 2, 0,                                   ROWS,       EXACT,       CT_ATTRS_NONE) \
-    X(sdpa_tnd,                  6, 6, 2, CT_OP_EXPENSIVE,                     ROWS,       APPROXIMATE, CT_ATTRS_SDPA) \
+    X(sdpa_tnd,                  6, 6, 2, CT_OP_EXPENSIVE | CT_OP_ATTENTION,   ROWS,       APPROXIMATE, CT_ATTRS_SDPA) \
     X(sdpa_tnd_grad,             9, 9, 3, 0,                                   ROWS,       APPROXIMATE, CT_ATTRS_SDPA) \
     X(silu_mul,                  2, 2, 1, CT_OP_ELEMENTWISE,                   ELEMENT,    APPROXIMATE, CT_ATTRS_NONE) \
     X(silu_mul_grad,             3, 3, 2, CT_OP_ELEMENTWISE,                   ELEMENT,    APPROXIMATE, CT_ATTRS_NONE) \
