@@ -100,7 +100,8 @@ void cti_log_shards(ct_log *log, const cti_trainer *trainer);
 
 /* Where the run begins: a checkpoint of its folder, initial weights, or nothing. Logs which. */
 CT_MUST_CHECK ct_status cti_trainer_load(cti_trainer *trainer, ct_err *err);
-/* Saves after step `step` where the settings ask for it. */
-CT_MUST_CHECK ct_status cti_trainer_save(cti_trainer *trainer, int64_t step, bool is_last, ct_err *err);
+/* Saves after step `step` where the settings ask for it. is_last: the run's last step; is_forced: a run that is asked to stop saves
+ * whole whatever the interval. */
+CT_MUST_CHECK ct_status cti_trainer_save(cti_trainer *trainer, int64_t step, bool is_last, bool is_forced, ct_err *err);
 
 #endif

@@ -109,6 +109,11 @@ ct_status cti_trainer_run(cti_trainer *t, ct_err *err)
     CT_TRY(cti_trainer_load(t, err));
     const int64_t loaded = t->current_step;
     bool stop = false;
+    if (CTI_SECTION(t->root, "checkpoint", checkpoint)->create_seed_checkpoint) {
+        CT_TRY(cti_trainer_save(t, 0, true, true, err));
+        CT_INFO(t->log, "Created seed checkpoint");
+        return CT_OK;
+    }
     CT_INFO(t->log, "Training starts at step %" PRId64, loaded + 1);
     while (t->current_step < training->steps && !stop) {
         const int64_t step = t->current_step + 1;
@@ -124,7 +129,7 @@ ct_status cti_trainer_run(cti_trainer *t, ct_err *err)
             cti_metrics_log(&t->metrics, t->log, step, loss, norm);
         }
         CT_TRY(agree_stop(t, &stop, err));
-        CT_TRY(cti_trainer_save(t, step, step == training->steps || stop, err));
+        CT_TRY(cti_trainer_save(t, step, step == training->steps, stop, err));
         if (step == loaded + 1) {
             char span[32];
             CT_INFO(t->log, "Synchronizing and adjusting timeout for all ProcessGroups to %s",
