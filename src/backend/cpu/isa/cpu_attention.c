@@ -15,7 +15,7 @@ typedef struct fwd_scratch {
     float *o;      /* [RUN][hp] */
     float *k;      /* [KC / NR] panels [h][NR] */
     float *v;      /* head rows, KC long */
-    float *s;      /* [MR][KLD] scores of one panel of queries */
+    float *s;      /* [MR][KLD] scores of one panel of queries, in units of ln 2 */
     float *m, *l;  /* [RUN + VL] running max and sum */
 } fwd_scratch;
 
@@ -37,7 +37,7 @@ static fwd_scratch fwd_cut(const attn *a, float *p)
     return f;
 }
 
-/* Scores of one row in columns [c0, c1), whole vectors, become exp(score - max); outside [lo, hi) they become 0. Updates max m
+/* Scores of one row in columns [c0, c1), whole vectors, become 2^(score - max); outside [lo, hi) they become 0. Updates max m
  * and sum l; returns by how much older sums must shrink. */
 CTI_INLINE float softmax_row(float *s, int64_t c0, int64_t c1, int64_t lo, int64_t hi, float *m, float *l)
 {
@@ -58,7 +58,7 @@ CTI_INLINE float softmax_row(float *s, int64_t c0, int64_t c1, int64_t lo, int64
     const vf shift = v_set1(now == ninf ? 0.0f : now);
     vf s0 = {0}, s1 = {0};
     for (int64_t j = c0; j < c1; j += CTI_NR) {
-        vf e0 = v_exp_neg(v_load(s + j) - shift), e1 = v_exp_neg(v_load(s + j + CTI_VL) - shift);
+        vf e0 = v_exp2_neg(v_load(s + j) - shift), e1 = v_exp2_neg(v_load(s + j + CTI_VL) - shift);
         v_store(s + j, e0);
         v_store(s + j + CTI_VL, e1);
         s0 += e0;
@@ -66,7 +66,7 @@ CTI_INLINE float softmax_row(float *s, int64_t c0, int64_t c1, int64_t lo, int64
     }
     float shrink = 1.0f;
     if (now != old && old != ninf) {
-        vf e = v_exp_neg(v_set1(old - now));
+        vf e = v_exp2_neg(v_set1(old - now));
         shrink = e[0];
     }
     *m = now;
@@ -117,7 +117,7 @@ static void fwd_run(const attn *a, const attn_segment *seg, int64_t head, int64_
 {
     const int64_t kv_head = head / (a->heads / a->kv_heads);
     const int64_t n_pad = cti_round_up(n, CTI_MR);
-    pack_head_queries(f->q, a, a->q, head, seg->q_start + first, n, a->scale);
+    pack_head_queries(f->q, a, a->q, head, seg->q_start + first, n, a->scale * CTI_LOG2E);
     memset(f->o, 0, (size_t)(n_pad * a->hp) * sizeof(float));
     for (int64_t i = 0; i < n_pad; i++) {
         f->m[i] = -__builtin_inff();
@@ -142,7 +142,7 @@ static void fwd_run(const attn *a, const attn_segment *seg, int64_t head, int64_
             for (int64_t e = 0; e < a->hp; e += CTI_VL) {
                 v_store(o + e, v_load(o + e) * inv);
             }
-            lse[row] = f->m[i] + logf(f->l[i]);
+            lse[row] = f->m[i] * CTI_LN2 + logf(f->l[i]);
         } else if (f->l[i] != f->l[i]) { /* NaN among the scores */
             lse[row] = f->l[i];
         }

@@ -56,7 +56,7 @@ static size_t sums_floats(const attn *a)
     return (size_t)(a->heads * a->n_q * (a->hp + 1) + 2 * a->kv_heads * a->n_k * a->hp);
 }
 
-/* One row: scores in columns [c0, c1) become p = exp(score - lse), dp becomes ds = p (dp - delta); both 0 outside [lo, hi). */
+/* One row: scores in columns [c0, c1) become p = 2^(score - lse), dp becomes ds = p (dp - delta); both 0 outside [lo, hi). */
 CTI_INLINE void grad_row(float *p, float *ds, int64_t c0, int64_t c1, int64_t lo, int64_t hi, float lse, float delta)
 {
     const float ninf = -__builtin_inff();
@@ -68,7 +68,7 @@ CTI_INLINE void grad_row(float *p, float *ds, int64_t c0, int64_t c1, int64_t lo
     }
     const vf shift = v_set1(lo < hi ? lse : 0.0f), vdelta = v_set1(delta);
     for (int64_t j = c0; j < c1; j += CTI_VL) {
-        vf e = v_exp_neg(v_load(p + j) - shift);
+        vf e = v_exp2_neg(v_load(p + j) - shift);
         v_store(p + j, e);
         v_store(ds + j, e * (v_load(ds + j) - vdelta));
     }
@@ -109,7 +109,7 @@ static void bwd_block(const bwd_task *t, int64_t head, int64_t q0, int64_t nq, i
     }
     const int64_t c0 = all_lo / CTI_NR * CTI_NR, c1 = cti_round_up(all_hi, CTI_NR);
     const int64_t token = t->seg.q_start + q0;
-    pack_head_queries(f->q, a, a->q, head, token, nq, a->scale);
+    pack_head_queries(f->q, a, a->q, head, token, nq, a->scale * CTI_LOG2E);
     pack_head_queries(f->d_o, a, t->d_o, head, token, nq, 1.0f);
     pack_head_rows(f->q_rows, a, a->q, a->heads, head, token, nq, BQ);
     pack_head_rows(f->do_rows, a, t->d_o, a->heads, head, token, nq, BQ);
@@ -121,7 +121,7 @@ static void bwd_block(const bwd_task *t, int64_t head, int64_t q0, int64_t nq, i
         }
         for (int64_t i = 0; i < CTI_MR; i++) {
             const bool is_row = i0 + i < nq;
-            const float lse = is_row ? t->lse[(token + i0 + i) * a->heads + head] : 0.0f;
+            const float lse = is_row ? t->lse[(token + i0 + i) * a->heads + head] * CTI_LOG2E : 0.0f;
             const float delta = is_row ? t->sums.delta[head * a->n_q + token + i0 + i] : 0.0f;
             grad_row(p + i * CTI_KLD, ds + i * CTI_KLD, c0, c1, lo[i0 + i], hi[i0 + i], lse, delta);
         }

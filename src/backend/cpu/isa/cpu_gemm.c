@@ -17,14 +17,10 @@ size_t CTI_CPU_FN(gemm_scratch_bytes)(int n_threads)
 }
 
 #if CTI_VL >= 8
-/* 8 rows of 8 floats, strides in floats: dst[k][j] = src[j][k]. */
-CTI_INLINE void transpose8(float *dst, int64_t ld_dst, const float *src, int64_t ld_src)
+/* Stores the columns of 8 rows of 8 floats as rows. */
+CTI_INLINE void transpose8_regs(__m256 r[8], float *dst, int64_t ld_dst)
 {
-    __m256 r[8], t[8];
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; i++) {
-        r[i] = _mm256_loadu_ps(src + i * ld_src);
-    }
+    __m256 t[8];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
         t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
@@ -43,11 +39,50 @@ CTI_INLINE void transpose8(float *dst, int64_t ld_dst, const float *src, int64_t
         _mm256_storeu_ps(dst + (i + 4) * ld_dst, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
     }
 }
+
+/* 8 rows of 8 floats, strides in floats: dst[k][j] = src[j][k]. */
+CTI_INLINE void transpose8(float *dst, int64_t ld_dst, const float *src, int64_t ld_src)
+{
+    __m256 r[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) {
+        r[i] = _mm256_loadu_ps(src + i * ld_src);
+    }
+    transpose8_regs(r, dst, ld_dst);
+}
+#endif
+
+#if CTI_VL == 8
+/* A panel of 6 rows: stores are 8 wide, the 2 too many are overwritten by the next one; kc % 8 == 0, kc > 0. */
+static void transpose_panel6(float *dst, const float *src, int64_t ld, int64_t kc)
+{
+    for (int64_t k = 0; k < kc; k += 8) {
+        float t[64];
+        const float *rows = src + k;
+        __m256 r[8];
+#pragma GCC unroll 8
+        for (int i = 0; i < 8; i++) {
+            r[i] = i < 6 ? _mm256_loadu_ps(rows + i * ld) : _mm256_setzero_ps();
+        }
+        transpose8_regs(r, t, 8);
+#pragma GCC unroll 8
+        for (int i = 0; i < 7; i++) {
+            _mm256_storeu_ps(dst + (k + i) * 6, _mm256_loadu_ps(t + 8 * i));
+        }
+        memcpy(dst + (k + 7) * 6, t + 56, 6 * sizeof(float));
+    }
+}
 #endif
 
 static void transpose_panel(float *dst, int64_t width, const float *src, int64_t ld, int64_t n, int64_t kc)
 {
     int64_t j = 0;
+#if CTI_VL == 8
+    if (n == 6 && width == 6 && kc % 8 == 0) {
+        transpose_panel6(dst, src, ld, kc);
+        return;
+    }
+#endif
 #if CTI_VL >= 8
     for (; j + 8 <= n; j += 8) {
         int64_t k = 0;
@@ -267,6 +302,26 @@ static void run_dots(const cti_cpu_gemm *g, int n_threads)
     }
 }
 
+/* The tile with the least time of the busiest thread: its products, and what it packs. No result depends on the choice. */
+static void choose_tiles(const cti_cpu_gemm *g, int threads, int64_t *out_m, int64_t *out_n)
+{
+    const double pack = 16.0; /* packing an element costs as much as this many multiply-adds */
+    const int64_t low_m = cti_ceil_div(g->m, CTI_MC), low_n = cti_ceil_div(g->n, CTI_NC);
+    double best = -1;
+    for (int64_t n_m = low_m; n_m <= low_m + threads; n_m++) {
+        for (int64_t n_n = low_n; n_n <= low_n + threads; n_n++) {
+            const int64_t m = cti_round_up(cti_ceil_div(g->m, n_m), CTI_MR), n = cti_round_up(cti_ceil_div(g->n, n_n), CTI_NR);
+            const int64_t tiles = cti_ceil_div(g->m, m) * cti_ceil_div(g->n, n);
+            const double cost = (double)cti_ceil_div(tiles, threads) * ((double)(m * n) + pack * (double)(m + n));
+            if (best < 0 || cost < best) {
+                best = cost;
+                *out_m = m;
+                *out_n = n;
+            }
+        }
+    }
+}
+
 void CTI_CPU_FN(gemm)(const cti_cpu_gemm *g, void *scratch, size_t scratch_bytes)
 {
     if (g->m == 0 || g->n == 0) {
@@ -278,23 +333,9 @@ void CTI_CPU_FN(gemm)(const cti_cpu_gemm *g, void *scratch, size_t scratch_bytes
         run_dots(g, threads);
         return;
     }
-    /* As few tiles as keep the threads busy: columns are split first, since A then is packed once a thread. */
-    int64_t n_m = cti_ceil_div(g->m, CTI_MC), n_n = cti_ceil_div(g->n, CTI_NC);
-    const int64_t want = threads > 1 ? (n_m * n_n > threads ? 2 * threads : threads) : 1;
-    while (n_m * n_n < want) {
-        int64_t tile_m = g->m / n_m, tile_n = g->n / n_n;
-        if (tile_n >= tile_m / 2 && tile_n >= 4 * CTI_NR) {
-            n_n++;
-        } else if (tile_m >= 4 * CTI_MR) {
-            n_m++;
-        } else {
-            break;
-        }
-    }
-    const int64_t step_m = cti_round_up(cti_ceil_div(g->m, n_m), CTI_MR);
-    const int64_t step_n = cti_round_up(cti_ceil_div(g->n, n_n), CTI_NR);
-    n_m = cti_ceil_div(g->m, step_m);
-    n_n = cti_ceil_div(g->n, step_n);
+    int64_t step_m, step_n;
+    choose_tiles(g, threads, &step_m, &step_n);
+    const int64_t n_m = cti_ceil_div(g->m, step_m), n_n = cti_ceil_div(g->n, step_n);
     tile_scratch *tiles = scratch;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t t = 0; t < n_m * n_n; t++) {

@@ -53,6 +53,7 @@ CTI_INLINE void cti_ukr(const int nv, const cti_a_layout layout, int64_t kc, con
     vf acc[CTI_MR][2];
 #pragma GCC unroll 16
     for (int i = 0; i < CTI_MR; i++) {
+        __builtin_prefetch(cout + i * ldout, 1);
         acc[i][0] = acc[i][1] = (vf){0};
     }
 #pragma GCC unroll 4

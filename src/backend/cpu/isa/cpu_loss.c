@@ -57,12 +57,12 @@ static double row_loss(float *z, int64_t n, int64_t label, const float *grad_sca
     const vf vm = v_set1(m);
     vf sum = {0};
     for (i = 0; i + CTI_VL <= n; i += CTI_VL) {
-        vf e = v_exp(v_load(z + i) - vm);
+        vf e = v_exp_neg(v_load(z + i) - vm);
         sum += e;
         v_store(z + i, e);
     }
     if (i < n) {
-        vf e = v_exp(v_load_part(z + i, n - i, ninf) - vm);
+        vf e = v_exp_neg(v_load_part(z + i, n - i, ninf) - vm);
         sum += e;
         v_store_part(z + i, n - i, e);
     }

@@ -12,26 +12,38 @@ size_t CTI_CPU_WORKSPACE(sumsq)(const ct_launch *shapes)
     return (size_t)cti_ceil_div(t_numel(&shapes->in[0]), SUM_BLOCK) * sizeof(double);
 }
 
-/* Sum of squares of one block in f64: over vector lanes, lane by lane, then the tail. */
+CTI_INLINE vd squares(const float *p)
+{
+    vf_half h;
+    memcpy(&h, p, sizeof h);
+    vd v = __builtin_convertvector(h, vd);
+    return v * v;
+}
+
+/* Sum of squares of one block in f64: over four vectors' lanes, lane by lane, then the tail. */
 static double block_sumsq(const ct_tensor *x, int64_t first, int64_t n)
 {
+    enum { HALF = CTI_VL / 2, CHAINS = 4, STEP = CHAINS * HALF };
     float buf[CTI_BLOCK];
-    vd acc = {0};
+    vd acc[CHAINS] = {{0}, {0}, {0}, {0}};
     double tail = 0;
     for (int64_t b = 0; b < n; b += CTI_BLOCK) {
         int64_t nb = cti_min_i64(CTI_BLOCK, n - b), i = 0;
         const float *p = v_view(x->data, x->dtype, first + b, nb, buf);
-        for (; i + CTI_VL <= nb; i += CTI_VL) {
-            vd v = __builtin_convertvector(v_load(p + i), vd);
-            acc += v * v;
+        for (; i + STEP <= nb; i += STEP) {
+#pragma GCC unroll 4
+            for (int c = 0; c < CHAINS; c++) {
+                acc[c] += squares(p + i + c * HALF);
+            }
         }
         for (; i < nb; i++) {
             tail += (double)p[i] * (double)p[i];
         }
     }
+    const vd all = (acc[0] + acc[1]) + (acc[2] + acc[3]);
     double sum = 0;
-    for (int i = 0; i < CTI_VL; i++) {
-        sum += acc[i];
+    for (int i = 0; i < HALF; i++) {
+        sum += all[i];
     }
     return sum + tail;
 }

@@ -170,10 +170,12 @@ ct_status CTI_CPU_FN(accumulate)(const ct_launch *launch, ct_err *err)
     return CT_OK;
 }
 
+/* 1 / (1 + exp(-g)), from exp(-|g|), which cannot overflow. */
 CTI_INLINE vf sigmoid(vf g)
 {
     const vf one = v_set1(1.0f);
-    return one / (one + v_exp(-g));
+    const vf e = v_exp_neg((vf)((vi)g | INT32_MIN));
+    return v_select((vi)(g < v_set1(0.0f)), e, one) / (one + e);
 }
 
 ct_status CTI_CPU_FN(silu_mul)(const ct_launch *launch, ct_err *err)
