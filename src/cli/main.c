@@ -6,6 +6,9 @@
 #include "base/nearest.h"
 #include "cli/cli.h"
 #include "cli/cmd_config.h"
+#include "cli/cmd_data.h"
+#include "cli/cmd_generate.h"
+#include "cli/cmd_overrides.h"
 #include "cli/cmd_run.h"
 #include "cli/cmd_tokenizer.h"
 #include "cli/cmd_train.h"
@@ -14,6 +17,10 @@
 #define COMMANDS(X)                                                                                                  \
     X("train", cti_cmd_train, "train a model; one rank, or all of a run that `run`, mpirun or srun started")         \
     X("run", cti_cmd_run, "start the ranks of a run on this host and watch over them (what torchrun is)")            \
+    X("generate", cti_cmd_generate, "let the model of a checkpoint write text")                                      \
+    X("overrides", cti_cmd_overrides, "list the overrides of a plug-in")                                             \
+    X("check-overrides", cti_cmd_check_overrides, "prove overrides equal to what they replace")                      \
+    X("data", cti_cmd_data, "look at a dataset")                                                                     \
     X("config", cti_cmd_config, "print every setting of a run with where it comes from")                             \
     X("tokenizer", cti_cmd_tokenizer, "train a vocabulary; encode, decode, inspect")
 

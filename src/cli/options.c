@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of the small commands. */
+#include "cli/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+
+enum { MAX_FIELDS = 64 };
+
+static void print_help(const ct_field *fields, size_t n, const cti_command_help *help)
+{
+    printf("usage: %s\n\n%s\n\n", help->usage, help->summary);
+    for (size_t i = 0; i < n; i++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "--%s %s", fields[i].name, ct_field_metavar(&fields[i])); /* cut: help only */
+        for (char *c = name; *c != '\0' && *c != ' '; c++) {
+            *c = *c == '_' ? '-' : *c;
+        }
+        printf("  %-28s %s (default: %s)\n", name, fields[i].help, fields[i].default_text);
+    }
+}
+
+static void complain_unknown(const char *arg, const ct_field *fields, size_t n)
+{
+    const char *names[MAX_FIELDS];
+    for (size_t i = 0; i < n; i++) {
+        names[i] = fields[i].name;
+    }
+    const int nearest = cti_nearest(arg + 2, names, n);
+    fprintf(stderr, "%s: there is no such option%s%s%s\n", arg, nearest >= 0 ? "; nearest is --" : "",
+            nearest >= 0 ? names[nearest] : "", "");
+}
+
+/* One option at argv[*at]; moves *at past it. */
+static ct_status parse_one(int argc, char **argv, int *at, const ct_field *fields, size_t n, void *values, ct_arena *arena,
+                           ct_err *err)
+{
+    char *arg = ct_arena_strdup(arena, argv[(*at)++], err);
+    if (arg == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    if (strncmp(arg, "--", 2) != 0) {
+        fprintf(stderr, "%s: an option that begins with -- is wanted\n", arg);
+        return CT_ERR_USAGE;
+    }
+    char *equals = strchr(arg, '=');
+    if (equals != NULL) {
+        *equals = '\0';
+    }
+    const ct_field *f = ct_field_find(fields, n, arg + 2);
+    const bool is_no = f == NULL && strncmp(arg, "--no-", 5) == 0 && ct_field_find(fields, n, arg + 5) != NULL;
+    f = is_no ? ct_field_find(fields, n, arg + 5) : f;
+    if (f == NULL || (is_no && f->kind != CT_FIELD_BOOL)) {
+        complain_unknown(arg, fields, n);
+        return CT_ERR_USAGE;
+    }
+    const char *value = equals != NULL ? equals + 1 : f->kind == CT_FIELD_BOOL ? (is_no ? "false" : "true") : NULL;
+    if (value == NULL && *at < argc) {
+        value = argv[(*at)++];
+    }
+    if (value == NULL) {
+        fprintf(stderr, "%s: a value is wanted\n", arg);
+        return CT_ERR_USAGE;
+    }
+    ct_err why = {0};
+    const ct_status st = ct_field_set(f, values, &value, 1, arena, &why);
+    if (st != CT_OK) {
+        fprintf(stderr, "%s: %s\n", arg, why.message);
+    }
+    return st;
+}
+
+ct_status cti_options_parse(int argc, char **argv, const ct_field *fields, size_t n, void *values,
+                            const cti_command_help *help, ct_arena *arena, bool *out_done, ct_err *err)
+{
+    CT_ASSERT(n <= MAX_FIELDS);
+    *out_done = false;
+    CT_TRY(ct_fields_default(fields, n, values, arena, err));
+    for (int i = 1; i < argc; i++) {
+        if (cti_str_eq(argv[i], "--help") || cti_str_eq(argv[i], "-h")) {
+            print_help(fields, n, help);
+            *out_done = true;
+            return CT_OK;
+        }
+    }
+    bool is_bad = false;
+    for (int at = 1; at < argc;) {
+        const ct_status st = parse_one(argc, argv, &at, fields, n, values, arena, err);
+        if (st == CT_ERR_MEMORY) {
+            return st;
+        }
+        is_bad = is_bad || st != CT_OK;
+    }
+    return is_bad ? CT_FAIL(err, CT_ERR_USAGE, "wrong options; --help lists them") : CT_OK;
+}

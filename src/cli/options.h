@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of the small commands (generate, data, ops): one table a command, parsed and checked with the field kinds of settings.
+ *
+ *     #define OPTIONS(X) X(prompt, STR, "", "", "", "", "", 0, NULL, "text to go on from")
+ *     typedef struct opts { OPTIONS(CT_FIELD_MEMBER) } opts;
+ */
+#ifndef CTI_CLI_OPTIONS_H
+#define CTI_CLI_OPTIONS_H
+
+#include "ctitan/field.h"
+
+typedef struct cti_command_help {
+    const char *usage;   /* "ctitan generate --checkpoint DIR --prompt TEXT [options]" */
+    const char *summary;
+} cti_command_help;
+
+/* Sets defaults, then what argv[1..] says ("--a-b V", "--a_b=V", "--flag", "--no-flag"). *out_done: help was printed on stdout. Wrong
+ * options: every one is named on stderr and ERR_USAGE comes back. */
+CT_MUST_CHECK ct_status cti_options_parse(int argc, char **argv, const ct_field *fields, size_t n, void *values,
+                                          const cti_command_help *help, ct_arena *arena, bool *out_done, ct_err *err);
+
+#endif
