@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reverse-mode differentiation over the graph: marks what needs a gradient, walks the order backwards, sums fan-in. */
+/* Reverse-mode differentiation over the graph: marks what needs a gradient, walks the order backwards, sums
+ * fan-in. */
 #include <inttypes.h>
 
 #include "autodiff/grad.h"
@@ -57,14 +58,16 @@ ct_value_id cti_grad_output_as_made(const cti_grad_ctx *ctx, const ct_node *node
     return ctx->grads[node->out[out]];
 }
 
-ct_status cti_grad_output(cti_grad_ctx *ctx, const ct_node *node, int32_t out, ct_value_id *out_grad, ct_err *err)
+ct_status cti_grad_output(cti_grad_ctx *ctx, const ct_node *node, int32_t out, ct_value_id *out_grad,
+                          ct_err *err)
 {
     const ct_value_id grad = ctx->grads[node->out[out]];
     if (grad == CT_NO_VALUE) {
         *out_grad = CT_NO_VALUE;
         return CT_OK;
     }
-    return cti_grad_cast(ctx->graph, grad, ct_graph_value_c(ctx->graph, node->out[out])->dtype, out_grad, err);
+    return cti_grad_cast(ctx->graph, grad, ct_graph_value_c(ctx->graph, node->out[out])->dtype, out_grad,
+                         err);
 }
 
 ct_status cti_grad_cast(ct_graph *g, ct_value_id a, ct_dtype dtype, ct_value_id *out, ct_err *err)
@@ -93,8 +96,8 @@ ct_status cti_grad_add(cti_grad_ctx *ctx, ct_value_id value, ct_value_id grad, c
     }
     ct_graph *g = ctx->graph;
     if (!cti_same_dims(ct_graph_value_c(g, value), ct_graph_value_c(g, grad))) {
-        return CT_FAIL(err, CT_ERR_STATE, "the rule made a gradient of other dims for value %%%d '%s'", (int)value,
-                       ct_graph_value_c(g, value)->name);
+        return CT_FAIL(err, CT_ERR_STATE, "the rule made a gradient of other dims for value %%%d '%s'",
+                       (int)value, ct_graph_value_c(g, value)->name);
     }
     ctx->added_at[value] = ctx->pos;
     ct_value_id sum = ctx->grads[value];
@@ -149,12 +152,14 @@ static ct_status check_root(const cti_grad_ctx *ctx, int32_t *out_pos, ct_err *e
         }
     }
     if (pos < 0) {
-        return CT_FAIL(err, CT_ERR_UNSUPPORTED,
-                       "value %%%d '%s' is not the loss of a linear_cross_entropy node, the only root of a gradient", (int)ctx->loss,
-                       ct_graph_value_c(g, ctx->loss)->name);
+        return CT_FAIL(
+            err, CT_ERR_UNSUPPORTED,
+            "value %%%d '%s' is not the loss of a linear_cross_entropy node, the only root of a gradient",
+            (int)ctx->loss, ct_graph_value_c(g, ctx->loss)->name);
     }
     if (reader != NULL) {
-        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "the loss is read by a node (%s) in '%s'; the root of a gradient is read by nobody",
+        return CT_FAIL(err, CT_ERR_UNSUPPORTED,
+                       "the loss is read by a node (%s) in '%s'; the root of a gradient is read by nobody",
                        op_name(reader), reader->scope);
     }
     *out_pos = pos;
@@ -185,8 +190,8 @@ static ct_status check_answered(const cti_grad_ctx *ctx, const ct_node *node, ct
 {
     for (int32_t i = 0; i < node->n_in; i++) {
         if (cti_grad_is_wanted(ctx, node->in[i]) && ctx->added_at[node->in[i]] != ctx->pos) {
-            return CT_FAIL(err, CT_ERR_UNSUPPORTED, "it has no gradient for input %d, value %%%d '%s'", (int)i, (int)node->in[i],
-                           ct_graph_value_c(ctx->graph, node->in[i])->name);
+            return CT_FAIL(err, CT_ERR_UNSUPPORTED, "it has no gradient for input %d, value %%%d '%s'",
+                           (int)i, (int)node->in[i], ct_graph_value_c(ctx->graph, node->in[i])->name);
         }
     }
     return CT_OK;
@@ -203,7 +208,8 @@ static ct_status apply_rule(cti_grad_ctx *ctx, const ct_node *node, ct_err *err)
     }
     for (int32_t i = 1; i < node->n_out && !row->takes_all; i++) {
         if (ctx->grads[node->out[i]] != CT_NO_VALUE) {
-            return CT_FAIL(err, CT_ERR_UNSUPPORTED, "its output %d carries a gradient; its rule takes that of output 0 alone", (int)i);
+            return CT_FAIL(err, CT_ERR_UNSUPPORTED,
+                           "its output %d carries a gradient; its rule takes that of output 0 alone", (int)i);
         }
     }
     CT_TRY(ct_graph_set_scope(ctx->graph, node->scope, err));
@@ -260,7 +266,8 @@ static ct_status differentiate(cti_grad_ctx *ctx, const ct_value_id *wrt, int32_
     return st != CT_OK ? st : undone != CT_OK ? undone : scoped;
 }
 
-ct_status ct_autodiff(ct_graph *g, ct_value_id loss, const ct_value_id *wrt, int32_t n_wrt, ct_value_id *out_grads, ct_err *err)
+ct_status ct_autodiff(ct_graph *g, ct_value_id loss, const ct_value_id *wrt, int32_t n_wrt,
+                      ct_value_id *out_grads, ct_err *err)
 {
     const ct_alloc *alloc = ct_graph_allocator(g);
     cti_grad_ctx ctx = {.graph = g, .loss = loss, .n_values = ct_graph_n_values(g)};

@@ -20,8 +20,8 @@ ct_status cti_rule_reduce_scatter(cti_grad_ctx *ctx, const ct_node *node, ct_err
     ct_graph *g = cti_grad_graph(ctx);
     ct_value_id dy, dx;
     CT_TRY(cti_grad_output(ctx, node, 0, &dy, err));
-    const ct_attrs_all_gather back = {.axis = attrs->axis, .degree = attrs->degree,
-                                      .reduce_dtype = ct_graph_value_c(g, dy)->dtype};
+    const ct_attrs_all_gather back = {
+        .axis = attrs->axis, .degree = attrs->degree, .reduce_dtype = ct_graph_value_c(g, dy)->dtype};
     CT_TRY(ct_op_emit(g, CT_OP_all_gather, &back, &dy, 1, &dx, err));
     return cti_grad_add(ctx, node->in[0], dx, err);
 }

@@ -33,7 +33,8 @@ ct_status cti_rule_scale(cti_grad_ctx *ctx, const ct_node *node, ct_err *err)
     return cti_grad_add(ctx, node->in[0], dx, err);
 }
 
-/* Back to the input's dtype, from the dtype in which the gradient was made (all_gather's reduce_dtype, at times). */
+/* Back to the input's dtype, from the dtype in which the gradient was made (all_gather's reduce_dtype, at
+ * times). */
 ct_status cti_rule_cast(cti_grad_ctx *ctx, const ct_node *node, ct_err *err)
 {
     ct_graph *g = cti_grad_graph(ctx);

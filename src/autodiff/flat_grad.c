@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradient of flat_split: the gradients of its views laid end to end; those of views that nobody read are zero. */
+/* Gradient of flat_split: the gradients of its views laid end to end; those of views that nobody read are
+ * zero. */
 #include "autodiff/grad.h"
 
 typedef struct part {

@@ -29,8 +29,8 @@ ct_status cti_rule_slice(cti_grad_ctx *ctx, const ct_node *node, ct_err *err)
 {
     const ct_attrs_slice *attrs = node->attrs;
     ct_graph *g = cti_grad_graph(ctx);
-    const ct_attrs_slice_grad back = {.dim = attrs->dim, .start = attrs->start,
-                                      .full = ct_graph_value_c(g, node->in[0])->dims[attrs->dim]};
+    const ct_attrs_slice_grad back = {
+        .dim = attrs->dim, .start = attrs->start, .full = ct_graph_value_c(g, node->in[0])->dims[attrs->dim]};
     ct_value_id dy, dx;
     CT_TRY(cti_grad_output(ctx, node, 0, &dy, err));
     CT_TRY(ct_op_emit(g, CT_OP_slice_grad, &back, &dy, 1, &dx, err));

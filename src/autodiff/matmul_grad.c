@@ -22,14 +22,16 @@ static const product of_b[2][2] = {/* [ta][tb], with a */
                                    {{false, true, false}, {true, true, false}},
                                    {{false, false, false}, {true, true, true}}};
 
-static ct_status add_product(cti_grad_ctx *ctx, product p, ct_value_id dy, ct_value_id other, ct_value_id of, ct_err *err)
+static ct_status add_product(cti_grad_ctx *ctx, product p, ct_value_id dy, ct_value_id other, ct_value_id of,
+                             ct_err *err)
 {
     if (!cti_grad_is_wanted(ctx, of)) {
         return CT_OK;
     }
     ct_graph *g = cti_grad_graph(ctx);
     ct_value_id d;
-    CT_TRY(ct_op_matmul(g, p.dy_is_left ? dy : other, p.dy_is_left ? other : dy, CT_NO_VALUE, p.t_left, p.t_right, &d, err));
+    CT_TRY(ct_op_matmul(g, p.dy_is_left ? dy : other, p.dy_is_left ? other : dy, CT_NO_VALUE, p.t_left,
+                        p.t_right, &d, err));
     CT_TRY(cti_grad_reshape_like(g, d, of, &d, err));
     return cti_grad_add(ctx, of, d, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of rope and rotary_mul. Both rotate pairs, so the transpose is the rotation by the opposite angle; for rotary_mul that
- * holds because rope_rows writes each cos and sin twice, side by side. */
+/* Gradients of rope and rotary_mul. Both rotate pairs, so the transpose is the rotation by the opposite
+ * angle; for rotary_mul that holds because rope_rows writes each cos and sin twice, side by side. */
 #include "autodiff/grad.h"
 
 static ct_status rotate_back(cti_grad_ctx *ctx, const ct_node *node, ct_err *err)

@@ -20,7 +20,8 @@ struct ct_graph {
     ct_node_id *order; /* owns */
     int32_t n_order, cap_order;
 
-    /* Open addressing over the names of values that have to be unique: id + 1, 0 where free. A power of two long. */
+    /* Open addressing over the names of values that have to be unique: id + 1, 0 where free. A power of two
+     * long. */
     int32_t *names; /* owns */
     int32_t n_names, cap_names;
 
@@ -50,7 +51,8 @@ const char *cti_value_kind_name(ct_value_kind kind)
 }
 
 /* Makes room for `wanted` items of item_bytes in *array, doubling. */
-static ct_status reserve(const ct_alloc *alloc, void **array, int32_t *cap, int64_t wanted, size_t item_bytes, ct_err *err)
+static ct_status reserve(const ct_alloc *alloc, void **array, int32_t *cap, int64_t wanted, size_t item_bytes,
+                         ct_err *err)
 {
     if (wanted <= *cap) {
         return CT_OK;
@@ -67,7 +69,7 @@ static ct_status reserve(const ct_alloc *alloc, void **array, int32_t *cap, int6
     *cap = (int32_t)new_cap;
     return CT_OK;
 }
-#define RESERVE(g, items, wanted, err)                                                                               \
+#define RESERVE(g, items, wanted, err) \
     reserve((g)->alloc, (void **)&(g)->items, &(g)->cap_##items, (wanted), sizeof *(g)->items, (err))
 
 ct_status ct_graph_create(const ct_alloc *alloc, const char *name, ct_graph **out_graph, ct_err *err)
@@ -173,7 +175,8 @@ bool cti_same_dims(const ct_value *a, const ct_value *b)
     return a->ndim == b->ndim && memcmp(a->dims, b->dims, (size_t)a->ndim * sizeof a->dims[0]) == 0;
 }
 
-/* The slot of a name in the table of unique names: its own, or the free one where it would go. cap_names > 0. */
+/* The slot of a name in the table of unique names: its own, or the free one where it would go. cap_names > 0.
+ */
 static int32_t name_slot(const ct_graph *g, const char *name)
 {
     const uint32_t mask = (uint32_t)g->cap_names - 1;
@@ -235,11 +238,13 @@ static ct_status check_spec(const ct_value_spec *spec, ct_err *err)
         return CT_FAIL(err, CT_ERR_SHAPE, "value '%s': %d is no dtype", name, (int)spec->dtype);
     }
     if (spec->ndim < 0 || spec->ndim > CT_MAX_NDIM) {
-        return CT_FAIL(err, CT_ERR_SHAPE, "value '%s': %d dims; a tensor has 0 to %d", name, (int)spec->ndim, CT_MAX_NDIM);
+        return CT_FAIL(err, CT_ERR_SHAPE, "value '%s': %d dims; a tensor has 0 to %d", name, (int)spec->ndim,
+                       CT_MAX_NDIM);
     }
     for (int32_t i = 0; i < spec->ndim; i++) {
         if (spec->dims[i] < 0) {
-            return CT_FAIL(err, CT_ERR_SHAPE, "value '%s': dim %d is %" PRId64 ", less than 0", name, (int)i, spec->dims[i]);
+            return CT_FAIL(err, CT_ERR_SHAPE, "value '%s': dim %d is %" PRId64 ", less than 0", name, (int)i,
+                           spec->dims[i]);
         }
     }
     const int64_t numel = cti_dims_product(spec->dims, spec->ndim);
@@ -251,13 +256,18 @@ static ct_status check_spec(const ct_value_spec *spec, ct_err *err)
 }
 
 /* A new value in the arena, not yet in the graph; NULL where memory ran out. */
-static ct_value *new_value(ct_graph *g, const ct_value_spec *spec, ct_value_kind kind, ct_node_id producer, ct_err *err)
+static ct_value *new_value(ct_graph *g, const ct_value_spec *spec, ct_value_kind kind, ct_node_id producer,
+                           ct_err *err)
 {
     ct_value *v = ct_arena_alloc(g->arena, sizeof *v, err);
     if (v == NULL) {
         return NULL;
     }
-    *v = (ct_value){.name = "", .dtype = spec->dtype, .ndim = spec->ndim, .kind = kind, .producer = producer,
+    *v = (ct_value){.name = "",
+                    .dtype = spec->dtype,
+                    .ndim = spec->ndim,
+                    .kind = kind,
+                    .producer = producer,
                     .alias_of = CT_NO_VALUE};
     memcpy(v->dims, spec->dims, (size_t)spec->ndim * sizeof v->dims[0]);
     if (spec->name != NULL && spec->name[0] != '\0') {
@@ -273,11 +283,12 @@ ct_status ct_graph_add_value(ct_graph *graph, const ct_value_spec *spec, ct_valu
     CT_TRY(check_spec(spec, err));
     const bool is_act = spec->kind == CT_VALUE_ACT;
     if ((unsigned)spec->kind >= CT_VALUE_KIND_COUNT) {
-        return CT_FAIL(err, CT_ERR_RANGE, "value '%s': %d is no kind of value", spec->name == NULL ? "" : spec->name,
-                       (int)spec->kind);
+        return CT_FAIL(err, CT_ERR_RANGE, "value '%s': %d is no kind of value",
+                       spec->name == NULL ? "" : spec->name, (int)spec->kind);
     }
     if (!is_act && (spec->name == NULL || spec->name[0] == '\0')) {
-        return CT_FAIL(err, CT_ERR_RANGE, "a value of kind '%s' needs a name", cti_value_kind_name(spec->kind));
+        return CT_FAIL(err, CT_ERR_RANGE, "a value of kind '%s' needs a name",
+                       cti_value_kind_name(spec->kind));
     }
     CT_TRY(RESERVE(g, values, (int64_t)g->n_values + 1, err));
     if (!is_act) {
@@ -301,8 +312,8 @@ ct_status ct_graph_add_value(ct_graph *graph, const ct_value_spec *spec, ct_valu
 }
 
 /* The node with its arrays, in the arena; inputs and attributes filled. NULL where memory ran out. */
-static ct_node *new_node(ct_graph *g, int32_t op, const void *attrs, size_t attrs_bytes, const ct_value_id *in, int32_t n_in,
-                         int32_t n_out, ct_err *err)
+static ct_node *new_node(ct_graph *g, int32_t op, const void *attrs, size_t attrs_bytes,
+                         const ct_value_id *in, int32_t n_in, int32_t n_out, ct_err *err)
 {
     ct_node *node = ct_arena_alloc(g->arena, sizeof *node, err);
     ct_value_id *ids = ct_arena_alloc(g->arena, ((size_t)n_in + (size_t)n_out) * sizeof *ids, err);
@@ -310,8 +321,14 @@ static ct_node *new_node(ct_graph *g, int32_t op, const void *attrs, size_t attr
     if (node == NULL || ids == NULL || (attrs_bytes > 0 && copy == NULL)) {
         return NULL;
     }
-    *node = (ct_node){.op = op, .attrs = copy, .n_in = n_in, .n_out = n_out, .in = ids, .out = ids + n_in,
-                      .scope = ct_graph_scope(g), .program = (uint8_t)g->program};
+    *node = (ct_node){.op = op,
+                      .attrs = copy,
+                      .n_in = n_in,
+                      .n_out = n_out,
+                      .in = ids,
+                      .out = ids + n_in,
+                      .scope = ct_graph_scope(g),
+                      .program = (uint8_t)g->program};
     if (n_in > 0) {
         memcpy(node->in, in, (size_t)n_in * sizeof *in);
     }
@@ -321,15 +338,16 @@ static ct_node *new_node(ct_graph *g, int32_t op, const void *attrs, size_t attr
     return node;
 }
 
-ct_status ct_graph_add_node(ct_graph *graph, int32_t op, const void *attrs, size_t attrs_bytes, const ct_value_id *in,
-                            int32_t n_in, const ct_value_spec *out_specs, int32_t n_out, ct_node_id *out_node, ct_err *err)
+ct_status ct_graph_add_node(ct_graph *graph, int32_t op, const void *attrs, size_t attrs_bytes,
+                            const ct_value_id *in, int32_t n_in, const ct_value_spec *out_specs,
+                            int32_t n_out, ct_node_id *out_node, ct_err *err)
 {
     ct_graph *g = graph;
     CT_ASSERT(op >= 0 && n_in >= 0 && n_out >= 0 && (attrs_bytes == 0 || attrs != NULL));
     for (int32_t i = 0; i < n_in; i++) {
         if (in[i] < CT_NO_VALUE || in[i] >= g->n_values) {
-            return CT_FAIL(err, CT_ERR_RANGE, "input %d of a new node is value %d; graph '%s' has %d values", (int)i,
-                           (int)in[i], g->name, (int)g->n_values);
+            return CT_FAIL(err, CT_ERR_RANGE, "input %d of a new node is value %d; graph '%s' has %d values",
+                           (int)i, (int)in[i], g->name, (int)g->n_values);
         }
     }
     for (int32_t i = 0; i < n_out; i++) {
@@ -369,8 +387,8 @@ ct_status ct_graph_set_order(ct_graph *graph, const ct_node_id *ids, int32_t n, 
     ct_status st = CT_OK;
     for (int32_t i = 0; i < n && st == CT_OK; i++) {
         if (ids[i] < 0 || ids[i] >= g->n_nodes) {
-            st = CT_FAIL(err, CT_ERR_RANGE, "order: node %d at %d; graph '%s' has %d nodes", (int)ids[i], (int)i, g->name,
-                         (int)g->n_nodes);
+            st = CT_FAIL(err, CT_ERR_RANGE, "order: node %d at %d; graph '%s' has %d nodes", (int)ids[i],
+                         (int)i, g->name, (int)g->n_nodes);
         } else if (is_seen[ids[i]]) {
             st = CT_FAIL(err, CT_ERR_RANGE, "order: node %d comes twice", (int)ids[i]);
         } else {

@@ -53,13 +53,14 @@ ct_status cti_shape_cast(const ct_graph *graph, const ct_value *const *in, int32
     (void)graph;
     const ct_attrs_cast *a = attrs;
     const cti_check c = CTI_CHECK("cast");
-    CT_TRY(cti_want(&c, a->dtype >= 0 && a->dtype < CT_DTYPE_COUNT, "'dtype' %" PRId64 " is no dtype", a->dtype));
+    CT_TRY(cti_want(&c, a->dtype >= 0 && a->dtype < CT_DTYPE_COUNT, "'dtype' %" PRId64 " is no dtype",
+                    a->dtype));
     out_specs[0] = cti_spec((ct_dtype)a->dtype, in[0]->ndim, in[0]->dims);
     return CT_OK;
 }
 
-ct_status cti_shape_silu_mul(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                             ct_value_spec *out_specs, ct_err *err)
+ct_status cti_shape_silu_mul(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
+                             const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
     (void)attrs;
@@ -69,8 +70,8 @@ ct_status cti_shape_silu_mul(const ct_graph *graph, const ct_value *const *in, i
     return CT_OK;
 }
 
-ct_status cti_shape_silu_mul_grad(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                                  ct_value_spec *out_specs, ct_err *err)
+ct_status cti_shape_silu_mul_grad(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
+                                  const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
     (void)attrs;

@@ -4,8 +4,8 @@
 
 #include "ops/op_check.h"
 
-ct_status cti_shape_embedding(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                              ct_value_spec *out_specs, ct_err *err)
+ct_status cti_shape_embedding(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
+                              const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
     (void)attrs;
@@ -19,8 +19,8 @@ ct_status cti_shape_embedding(const ct_graph *graph, const ct_value *const *in, 
     return CT_OK;
 }
 
-ct_status cti_shape_embedding_grad(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                                   ct_value_spec *out_specs, ct_err *err)
+ct_status cti_shape_embedding_grad(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
+                                   const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
     const ct_attrs_embedding_grad *a = attrs;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the text form of a graph (docs/formats/graph.md) back. Lines are read into records first; then values and nodes are added
- * in order of id, inputs are joined (they may name later values), and the order is set. The text is not trusted; whether the
- * graph makes sense is the verifier's question. */
+/* Reads the text form of a graph (docs/formats/graph.md) back. Lines are read into records first; then values
+ * and nodes are added in order of id, inputs are joined (they may name later values), and the order is set.
+ * The text is not trusted; whether the graph makes sense is the verifier's question. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -57,8 +57,8 @@ static ct_status fail(const parser *s, const char *wanted)
     while (n < 24 && s->p + n < s->end && s->p[n] >= ' ') {
         n++;
     }
-    return CT_FAIL(s->err, CT_ERR_FORMAT, "graph '%s', line %d, column %d: wanted %s, found '%.*s'", s->name, (int)s->line,
-                   (int)(s->p - s->line_start) + 1, wanted, n, s->p);
+    return CT_FAIL(s->err, CT_ERR_FORMAT, "graph '%s', line %d, column %d: wanted %s, found '%.*s'", s->name,
+                   (int)s->line, (int)(s->p - s->line_start) + 1, wanted, n, s->p);
 }
 
 static void skip_blanks(parser *s)
@@ -103,8 +103,8 @@ static ct_status want_line_end(parser *s)
 
 static bool is_word(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '+' || c == '-' ||
-           c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '+' || c == '-' || c == '.';
 }
 
 /* The run of word characters here, in the arena. */
@@ -132,7 +132,8 @@ static bool take_word(parser *s, const char *word)
 {
     skip_blanks(s);
     const size_t n = strlen(word);
-    if ((size_t)(s->end - s->p) < n || memcmp(s->p, word, n) != 0 || (s->p + n < s->end && is_word(s->p[n]))) {
+    if ((size_t)(s->end - s->p) < n || memcmp(s->p, word, n) != 0 ||
+        (s->p + n < s->end && is_word(s->p[n]))) {
         return false;
     }
     s->p += n;
@@ -150,7 +151,8 @@ static ct_status want_i64(parser *s, const char *wanted, int64_t low, int64_t hi
     bool fits = true;
     while (s->p < s->end && *s->p >= '0' && *s->p <= '9') {
         const int64_t digit = *s->p - '0';
-        fits = fits && cti_mul_i64(value, 10, &value) && cti_add_i64(value, is_negative ? -digit : digit, &value);
+        fits = fits && cti_mul_i64(value, 10, &value) &&
+               cti_add_i64(value, is_negative ? -digit : digit, &value);
         s->p++;
     }
     if (s->p == digits || !fits || value < low || value > high) {
@@ -232,7 +234,8 @@ static ct_status grow(parser *s, void **array, int32_t n, int32_t *cap, size_t i
     return CT_OK;
 }
 
-/* ---- value lines ------------------------------------------------------------------------------------------------ */
+/* ---- value lines
+ * ------------------------------------------------------------------------------------------------ */
 
 static ct_status parse_kind(parser *s, ct_value_kind *out)
 {
@@ -247,8 +250,11 @@ static ct_status parse_kind(parser *s, ct_value_kind *out)
 
 static ct_status parse_placements(parser *s, ct_placement *out)
 {
-    static const char letters[] = {[CT_PLACE_REPLICATE] = 'R', [CT_PLACE_OWING] = 'O', [CT_PLACE_SHARD] = 'S',
-                                   [CT_PLACE_PARTIAL] = 'P', [CT_PLACE_FLAT] = 'F'};
+    static const char letters[] = {[CT_PLACE_REPLICATE] = 'R',
+                                   [CT_PLACE_OWING] = 'O',
+                                   [CT_PLACE_SHARD] = 'S',
+                                   [CT_PLACE_PARTIAL] = 'P',
+                                   [CT_PLACE_FLAT] = 'F'};
     CT_TRY(want(s, '['));
     for (int i = 0; i < CT_MAX_AXES; i++) {
         skip_blanks(s);
@@ -306,7 +312,8 @@ static ct_status parse_value(parser *s)
     return CT_OK;
 }
 
-/* ---- node lines ------------------------------------------------------------------------------------------------- */
+/* ---- node lines
+ * ------------------------------------------------------------------------------------------------- */
 
 /* "%1, _, %3", possibly empty, until `end`, which is taken. */
 static ct_status parse_ids(parser *s, char end, id_list *out)
@@ -344,12 +351,13 @@ static ct_status parse_attr(parser *s, node_line *node, uint64_t *seen)
     CT_TRY(want_word(s, "an attribute", &name, s->err));
     const ct_field *field = ct_field_find(node->op->attr_fields, (size_t)node->op->n_attr_fields, name);
     if (field == NULL) {
-        return CT_FAIL(s->err, CT_ERR_FORMAT, "graph '%s', line %d: op '%s' has no attribute '%.60s'", s->name, (int)s->line,
-                       node->op->name, name);
+        return CT_FAIL(s->err, CT_ERR_FORMAT, "graph '%s', line %d: op '%s' has no attribute '%.60s'",
+                       s->name, (int)s->line, node->op->name, name);
     }
     const uint64_t bit = (uint64_t)1 << (field - node->op->attr_fields);
     if ((*seen & bit) != 0) {
-        return CT_FAIL(s->err, CT_ERR_FORMAT, "graph '%s', line %d: attribute '%s' comes twice", s->name, (int)s->line, field->name);
+        return CT_FAIL(s->err, CT_ERR_FORMAT, "graph '%s', line %d: attribute '%s' comes twice", s->name,
+                       (int)s->line, field->name);
     }
     *seen |= bit;
     CT_TRY(want(s, '='));
@@ -360,7 +368,9 @@ static ct_status parse_attr(parser *s, node_line *node, uint64_t *seen)
     }
     cti_tokens tokens;
     ct_status st = cti_field_split(field, text, s->scratch, &tokens, s->err);
-    st = st != CT_OK ? st : ct_field_set(field, node->attrs, tokens.items, tokens.n, ct_graph_arena(s->graph), s->err);
+    st = st != CT_OK
+             ? st
+             : ct_field_set(field, node->attrs, tokens.items, tokens.n, ct_graph_arena(s->graph), s->err);
     if (st == CT_ERR_USAGE && s->err != NULL) {
         ct_err_prefix(s->err, "graph '%s', line %d: attribute '%s'", s->name, (int)s->line, field->name);
         s->err->status = CT_ERR_FORMAT;
@@ -387,8 +397,8 @@ static ct_status parse_attrs(parser *s, node_line *node)
     CT_TRY(want(s, '}'));
     for (int32_t i = 0; i < op->n_attr_fields; i++) {
         if ((seen >> i & 1) == 0) {
-            return CT_FAIL(s->err, CT_ERR_FORMAT, "graph '%s', line %d: op '%s' wants attribute '%s'", s->name, (int)s->line,
-                           op->name, op->attr_fields[i].name);
+            return CT_FAIL(s->err, CT_ERR_FORMAT, "graph '%s', line %d: op '%s' wants attribute '%s'",
+                           s->name, (int)s->line, op->name, op->attr_fields[i].name);
         }
     }
     return CT_OK;
@@ -439,7 +449,8 @@ static ct_status parse_node(parser *s)
     return CT_OK;
 }
 
-/* ---- building --------------------------------------------------------------------------------------------------- */
+/* ---- building
+ * --------------------------------------------------------------------------------------------------- */
 
 static ct_status line_fail(const parser *s, int32_t line, const char *what)
 {
@@ -474,7 +485,8 @@ static ct_status index_nodes(parser *s, int32_t *by_id)
     return CT_OK;
 }
 
-/* Adds a node whose outputs are the values from *next_value on; inputs are absent until all values are there. */
+/* Adds a node whose outputs are the values from *next_value on; inputs are absent until all values are there.
+ */
 static ct_status add_node(parser *s, const node_line *node, int32_t *next_value)
 {
     for (int32_t k = 0; k < node->out.n; k++) {
@@ -496,8 +508,8 @@ static ct_status add_node(parser *s, const node_line *node, int32_t *next_value)
     CT_TRY(ct_graph_set_scope(s->graph, node->scope, s->err));
     ct_graph_set_program(s->graph, node->program);
     ct_node_id id;
-    CT_TRY(ct_graph_add_node(s->graph, node->op->id, node->attrs, node->op->attrs_bytes, absent, node->in.n, specs, node->out.n,
-                             &id, s->err));
+    CT_TRY(ct_graph_add_node(s->graph, node->op->id, node->attrs, node->op->attrs_bytes, absent, node->in.n,
+                             specs, node->out.n, &id, s->err));
     ct_node *made = ct_graph_node(s->graph, id);
     made->stream = node->stream;
     made->is_recompute = node->is_recompute;
@@ -510,8 +522,8 @@ static ct_status add_all(parser *s, const int32_t *by_id)
     int32_t next_value = 0, next_node = 0;
     while (next_value < s->n_values || next_node < s->n_nodes) {
         const int32_t maker = next_value < s->n_values ? s->values[next_value].maker : -1;
-        const bool node_is_next = next_node < s->n_nodes &&
-                                  (maker == by_id[next_node] || s->nodes[by_id[next_node]].out.n == 0);
+        const bool node_is_next =
+            next_node < s->n_nodes && (maker == by_id[next_node] || s->nodes[by_id[next_node]].out.n == 0);
         ct_status st;
         int32_t line;
         if (node_is_next) {
@@ -601,10 +613,16 @@ static ct_status parse(parser *s)
     return join(s);
 }
 
-ct_status ct_graph_parse(const ct_alloc *alloc, const char *text, size_t size, const char *name, ct_graph **out_graph,
-                         ct_err *err)
+ct_status ct_graph_parse(const ct_alloc *alloc, const char *text, size_t size, const char *name,
+                         ct_graph **out_graph, ct_err *err)
 {
-    parser s = {.p = text, .end = text + size, .line_start = text, .line = 1, .name = name, .alloc = alloc, .err = err};
+    parser s = {.p = text,
+                .end = text + size,
+                .line_start = text,
+                .line = 1,
+                .name = name,
+                .alloc = alloc,
+                .err = err};
     ct_status st = ct_graph_create(alloc, name, &s.graph, err);
     CT_TRY_GOTO(st, st, out);
     CT_TRY_GOTO(st, ct_arena_create(alloc, 0, &s.scratch, err), out);

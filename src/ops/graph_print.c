@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text form of a graph: every value in order of id, the live nodes in execution order, then the dead ones. The format is
- * docs/formats/graph.md; graph_parse.c reads it. */
+/* The text form of a graph: every value in order of id, the live nodes in execution order, then the dead
+ * ones. The format is docs/formats/graph.md; graph_parse.c reads it. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -27,8 +27,11 @@ static void add_quoted(cti_str *s, const char *text)
 
 static void add_placements(cti_str *s, const ct_value *v)
 {
-    static const char letters[] = {[CT_PLACE_REPLICATE] = 'R', [CT_PLACE_OWING] = 'O', [CT_PLACE_SHARD] = 'S',
-                                   [CT_PLACE_PARTIAL] = 'P', [CT_PLACE_FLAT] = 'F'};
+    static const char letters[] = {[CT_PLACE_REPLICATE] = 'R',
+                                   [CT_PLACE_OWING] = 'O',
+                                   [CT_PLACE_SHARD] = 'S',
+                                   [CT_PLACE_PARTIAL] = 'P',
+                                   [CT_PLACE_FLAT] = 'F'};
     bool is_plain = true;
     for (int i = 0; i < CT_MAX_AXES; i++) {
         is_plain = is_plain && v->placement[i].kind == CT_PLACE_REPLICATE && v->placement[i].dim == 0;
@@ -86,8 +89,10 @@ static ct_status add_attrs(cti_str *s, const ct_op *op, const void *attrs, ct_ar
             return CT_ERR_MEMORY;
         }
         cti_str_printf(s, "%s%s=", i == 0 ? " {" : ", ", field->name);
-        const bool is_bare = text[0] != '\0' && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._") ==
-                                                    strlen(text);
+        const bool is_bare =
+            text[0] != '\0' &&
+            strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._") ==
+                strlen(text);
         if (is_bare) {
             cti_str_add(s, text);
         } else {
@@ -100,15 +105,18 @@ static ct_status add_attrs(cti_str *s, const ct_op *op, const void *attrs, ct_ar
     return CT_OK;
 }
 
-static ct_status add_node(cti_str *s, const ct_graph *g, ct_node_id id, bool is_dead, ct_arena *scratch, ct_err *err)
+static ct_status add_node(cti_str *s, const ct_graph *g, ct_node_id id, bool is_dead, ct_arena *scratch,
+                          ct_err *err)
 {
     const ct_node *node = ct_graph_node_c(g, id);
     const ct_op *op = ct_op_row(node->op);
     if (op == NULL) {
-        return CT_FAIL(err, CT_ERR_STATE, "node %d of graph '%s': %d is no op's id", (int)id, ct_graph_name(g), (int)node->op);
+        return CT_FAIL(err, CT_ERR_STATE, "node %d of graph '%s': %d is no op's id", (int)id,
+                       ct_graph_name(g), (int)node->op);
     }
     if (op->attrs_bytes > 0 && node->attrs == NULL) {
-        return CT_FAIL(err, CT_ERR_STATE, "node %d (%s) of graph '%s' has no attributes", (int)id, op->name, ct_graph_name(g));
+        return CT_FAIL(err, CT_ERR_STATE, "node %d (%s) of graph '%s' has no attributes", (int)id, op->name,
+                       ct_graph_name(g));
     }
     cti_str_printf(s, "%s#%d ", is_dead ? "dead " : "", (int)id);
     add_ids(s, node->out, node->n_out);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier. One walk over the order proves:
- *   - every value read is a value without a producer, or made by a node earlier in the order (SSA, no dead producers);
+ *   - every value read has no producer, or is made by a node earlier in the order (SSA, no dead producers);
  *   - every value is made once, by the node that it names; the order is by program;
  *   - arity, dims and dtypes are what the op's row says, and so are aliases;
- *   - nothing reads memory that an update has overwritten since the value was made; constants are never overwritten;
+ *   - nothing reads memory that an update has overwritten since the value was made;
+ *   - constants are never overwritten;
  *   - names of values that are not activations are there and unique. */
 #include <inttypes.h>
 #include <string.h>
@@ -65,7 +66,8 @@ static ct_status check_names(const verify *v)
         }
         named[n_named++] = value;
         if (value->name[0] == '\0') {
-            st = CT_FAIL(v->err, CT_ERR_STATE, "value %%%d of kind '%s' has no name", (int)i, cti_value_kind_name(value->kind));
+            st = CT_FAIL(v->err, CT_ERR_STATE, "value %%%d of kind '%s' has no name", (int)i,
+                         cti_value_kind_name(value->kind));
         }
     }
     qsort(named, n_named, sizeof *named, by_name);
@@ -85,25 +87,27 @@ static ct_status check_sources(const verify *v)
     for (int32_t i = 0; i < ct_graph_n_values(v->graph); i++) {
         const ct_value *value = ct_graph_value_c(v->graph, i);
         if ((unsigned)value->kind >= CT_VALUE_KIND_COUNT || (unsigned)value->dtype >= CT_DTYPE_COUNT) {
-            return CT_FAIL(v->err, CT_ERR_STATE, "value %s: its kind or dtype is out of range", label(v, i, buf));
+            return CT_FAIL(v->err, CT_ERR_STATE, "value %s: its kind or dtype is out of range",
+                           label(v, i, buf));
         }
         v->places[i] = (place){.root = i, .pos = -1, .last = -1, .is_made = value->producer < 0};
         if (value->producer >= 0) {
             continue;
         }
         if (value->alias_of != CT_NO_VALUE) {
-            return CT_FAIL(v->err, CT_ERR_STATE, "value %s has no producer but aliases %%%d", label(v, i, buf),
-                           (int)value->alias_of);
+            return CT_FAIL(v->err, CT_ERR_STATE, "value %s has no producer but aliases %%%d",
+                           label(v, i, buf), (int)value->alias_of);
         }
         if (value->kind == CT_VALUE_ACT) {
-            return CT_FAIL(v->err, CT_ERR_STATE, "value %s is an activation that no node makes", label(v, i, buf));
+            return CT_FAIL(v->err, CT_ERR_STATE, "value %s is an activation that no node makes",
+                           label(v, i, buf));
         }
     }
     return CT_OK;
 }
 
-/* Is the memory of `id` as it was when the value was made, for a reader at `pos`? An update in an earlier program does not
- * spoil a persistent value: a program reads what the one before it left there. */
+/* Is the memory of `id` as it was when the value was made, for a reader at `pos`? An update in an earlier
+ * program does not spoil a persistent value: a program reads what the one before it left there. */
 static ct_status check_fresh(const verify *v, ct_value_id id, int32_t pos)
 {
     const place *p = &v->places[id];
@@ -133,10 +137,12 @@ static ct_status check_inputs(const verify *v, const ct_node *node, int32_t pos)
             continue; /* cti_op_infer says whether it may be absent */
         }
         if (id < 0 || id >= ct_graph_n_values(v->graph)) {
-            return CT_FAIL(v->err, CT_ERR_STATE, "input %d is value %d, which does not exist", (int)i, (int)id);
+            return CT_FAIL(v->err, CT_ERR_STATE, "input %d is value %d, which does not exist", (int)i,
+                           (int)id);
         }
         if (!v->places[id].is_made) {
-            return CT_FAIL(v->err, CT_ERR_STATE, "reads %s, which no earlier node of the order makes", label(v, id, buf));
+            return CT_FAIL(v->err, CT_ERR_STATE, "reads %s, which no earlier node of the order makes",
+                           label(v, id, buf));
         }
         CT_TRY(check_fresh(v, id, pos));
     }
@@ -150,25 +156,31 @@ static ct_status check_output(verify *v, const ct_op *op, ct_node_id node_id, in
     const ct_value_id id = node->out[out];
     char buf[160], have[96], want[96];
     if (id < 0 || id >= ct_graph_n_values(v->graph)) {
-        return CT_FAIL(v->err, CT_ERR_STATE, "output %d is value %d, which does not exist", (int)out, (int)id);
+        return CT_FAIL(v->err, CT_ERR_STATE, "output %d is value %d, which does not exist", (int)out,
+                       (int)id);
     }
     const ct_value *value = ct_graph_value_c(v->graph, id);
     if (value->producer != node_id || v->places[id].is_made) {
-        return CT_FAIL(v->err, CT_ERR_STATE, "makes %s, which node %d makes", label(v, id, buf), (int)value->producer);
+        return CT_FAIL(v->err, CT_ERR_STATE, "makes %s, which node %d makes", label(v, id, buf),
+                       (int)value->producer);
     }
     const ct_value_spec *spec = &v->specs[out];
-    const ct_value wanted = {.dtype = spec->dtype, .ndim = spec->ndim, .dims = {spec->dims[0], spec->dims[1], spec->dims[2],
-                             spec->dims[3], spec->dims[4], spec->dims[5]}};
+    const ct_value wanted = {
+        .dtype = spec->dtype,
+        .ndim = spec->ndim,
+        .dims = {spec->dims[0], spec->dims[1], spec->dims[2], spec->dims[3], spec->dims[4], spec->dims[5]}};
     if (value->dtype != spec->dtype || !cti_same_dims(&wanted, value)) {
         cti_value_text(value, have, sizeof have);
         cti_value_text(&wanted, want, sizeof want);
-        return CT_FAIL(v->err, CT_ERR_STATE, "output %s is %s; its op makes %s", label(v, id, buf), have, want);
+        return CT_FAIL(v->err, CT_ERR_STATE, "output %s is %s; its op makes %s", label(v, id, buf), have,
+                       want);
     }
     int64_t offset;
     const int32_t from = ct_op_alias(op, node->attrs, out, &offset);
     const ct_value_id of = from < 0 ? CT_NO_VALUE : node->in[from];
     if (value->alias_of != of || value->alias_offset != offset) {
-        return CT_FAIL(v->err, CT_ERR_STATE, "output %s aliases %%%d at %" PRId64 "; its op wants %%%d at %" PRId64,
+        return CT_FAIL(v->err, CT_ERR_STATE,
+                       "output %s aliases %%%d at %" PRId64 "; its op wants %%%d at %" PRId64,
                        label(v, id, buf), (int)value->alias_of, value->alias_offset, (int)of, offset);
     }
     v->places[id].is_made = true;
@@ -208,7 +220,8 @@ static ct_status check_node(verify *v, int32_t pos)
         return CT_FAIL(v->err, CT_ERR_STATE, "has no attributes");
     }
     if (node->program >= CT_PROGRAM_COUNT || (pos > 0 && node->program < v->programs[pos - 1])) {
-        return CT_FAIL(v->err, CT_ERR_STATE, "of program '%s' comes after one of '%s'; the order is by program",
+        return CT_FAIL(v->err, CT_ERR_STATE,
+                       "of program '%s' comes after one of '%s'; the order is by program",
                        ct_program_name(node->program), pos > 0 ? ct_program_name(v->programs[pos - 1]) : "");
     }
     v->programs[pos] = node->program;
@@ -220,7 +233,8 @@ static ct_status check_node(verify *v, int32_t pos)
     ct_err why = {0};
     const ct_status st = cti_op_infer(v->graph, op, node->attrs, node->in, node->n_in, v->specs, &why);
     if (st != CT_OK) {
-        return st == CT_ERR_MEMORY ? CT_FAIL(v->err, st, "%s", why.message) : CT_FAIL(v->err, CT_ERR_STATE, "%s", why.message);
+        return st == CT_ERR_MEMORY ? CT_FAIL(v->err, st, "%s", why.message)
+                                   : CT_FAIL(v->err, CT_ERR_STATE, "%s", why.message);
     }
     for (int32_t i = 0; i < n_out; i++) {
         CT_TRY(check_output(v, op, id, i, pos));

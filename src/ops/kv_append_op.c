@@ -2,8 +2,8 @@
 /* Shape rule of kv_append: rows of keys or values written into a cache in place. */
 #include "ops/op_check.h"
 
-ct_status cti_shape_kv_append(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                              ct_value_spec *out_specs, ct_err *err)
+ct_status cti_shape_kv_append(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
+                              const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
     (void)attrs;
@@ -13,7 +13,8 @@ ct_status cti_shape_kv_append(const ct_graph *graph, const ct_value *const *in, 
     CT_TRY(cti_want_ndim(&c, 1, 4));
     CT_TRY(cti_want_same_dtype(&c, 1, 0));
     for (int32_t d = 0; d < 4; d++) {
-        CT_TRY(cti_want(&c, d == 1 || in[0]->dims[d] == in[1]->dims[d], "inputs 0 and 1 differ in dim %d", (int)d));
+        CT_TRY(cti_want(&c, d == 1 || in[0]->dims[d] == in[1]->dims[d], "inputs 0 and 1 differ in dim %d",
+                        (int)d));
     }
     CT_TRY(cti_want_vector(&c, 2, CT_DTYPE_I32, 1));
     out_specs[0] = cti_spec_like(in[0]);

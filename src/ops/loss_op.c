@@ -18,8 +18,8 @@ static ct_status want_loss(const cti_check *c, const ct_attrs_loss *a)
     return cti_want(c, a->chunks >= 1, "'chunks' %" PRId64 " is less than 1", a->chunks);
 }
 
-ct_status cti_shape_linear_cross_entropy(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                                         ct_value_spec *out_specs, ct_err *err)
+ct_status cti_shape_linear_cross_entropy(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
+                                         const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
     const cti_check c = CTI_CHECK("linear_cross_entropy");

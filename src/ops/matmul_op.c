@@ -33,7 +33,8 @@ ct_status cti_shape_matmul(const ct_graph *graph, const ct_value *const *in, int
     CT_TRY(cti_want_ndim_min(&c, 1, 1));
     const matmul_sizes s = sizes_of(in[0], in[1], a);
     CT_TRY(cti_want(&c, s.p == s.p_b,
-                    "with ta=%s, tb=%s the columns of op(a) must be the rows of op(b): %" PRId64 " and %" PRId64,
+                    "with ta=%s, tb=%s the columns of op(a) must be the rows of op(b): %" PRId64
+                    " and %" PRId64,
                     a->ta ? "true" : "false", a->tb ? "true" : "false", s.p, s.p_b));
     ct_value_spec y = a->ta ? cti_spec(in[0]->dtype, 2, (int64_t[]){s.m, s.q}) : cti_spec_like(in[0]);
     y.dims[y.ndim - 1] = s.q;

@@ -74,7 +74,8 @@ ct_status cti_want_dtype(const cti_check *c, int32_t i, ct_dtype dtype)
 
 ct_status cti_want_same_dtype(const cti_check *c, int32_t i, int32_t j)
 {
-    return cti_want(c, c->in[i]->dtype == c->in[j]->dtype, "input %d must have the dtype of input %d", (int)i, (int)j);
+    return cti_want(c, c->in[i]->dtype == c->in[j]->dtype, "input %d must have the dtype of input %d", (int)i,
+                    (int)j);
 }
 
 ct_status cti_want_ndim(const cti_check *c, int32_t i, int32_t ndim)
@@ -89,7 +90,8 @@ ct_status cti_want_ndim_min(const cti_check *c, int32_t i, int32_t ndim)
 
 ct_status cti_want_same_dims(const cti_check *c, int32_t i, int32_t j)
 {
-    return cti_want(c, cti_same_dims(c->in[i], c->in[j]), "input %d must have the dims of input %d", (int)i, (int)j);
+    return cti_want(c, cti_same_dims(c->in[i], c->in[j]), "input %d must have the dims of input %d", (int)i,
+                    (int)j);
 }
 
 ct_status cti_want_same(const cti_check *c, int32_t i, int32_t j)

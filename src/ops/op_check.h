@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What shape rules are written with: each check fails with ERR_SHAPE, the op, the shapes it was given, and a sentence. */
+/* What shape rules are written with: each check fails with ERR_SHAPE, the op, the shapes it was given, and a
+ * sentence. */
 #ifndef CTI_OPS_OP_CHECK_H
 #define CTI_OPS_OP_CHECK_H
 
@@ -11,7 +12,10 @@ typedef struct cti_check {
     int32_t n_in;
     ct_err *err;
 } cti_check;
-#define CTI_CHECK(op_name) {.op = (op_name), .in = in, .n_in = n_in, .err = err}
+#define CTI_CHECK(op_name)                                  \
+    {                                                       \
+        .op = (op_name), .in = in, .n_in = n_in, .err = err \
+    }
 
 /* "matmul(f32 [8, 256], f32 [3, 4]): <sentence>". */
 CT_MUST_CHECK ct_status cti_want(const cti_check *c, bool ok, const char *fmt, ...) CT_PRINTF(3, 4);

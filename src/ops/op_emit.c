@@ -4,14 +4,15 @@
 
 #include "ops/op_check.h"
 
-ct_status cti_op_infer(const ct_graph *graph, const ct_op *op, const void *attrs, const ct_value_id *in, int32_t n_in,
-                       ct_value_spec *out_specs, ct_err *err)
+ct_status cti_op_infer(const ct_graph *graph, const ct_op *op, const void *attrs, const ct_value_id *in,
+                       int32_t n_in, ct_value_spec *out_specs, ct_err *err)
 {
     if (n_in < op->n_in_min || n_in > op->n_in_max) {
         return op->n_in_min == op->n_in_max
-                   ? CT_FAIL(err, CT_ERR_SHAPE, "%s takes %d inputs, not %d", op->name, (int)op->n_in_min, (int)n_in)
-                   : CT_FAIL(err, CT_ERR_SHAPE, "%s takes %d to %d inputs, not %d", op->name, (int)op->n_in_min,
-                             (int)op->n_in_max, (int)n_in);
+                   ? CT_FAIL(err, CT_ERR_SHAPE, "%s takes %d inputs, not %d", op->name, (int)op->n_in_min,
+                             (int)n_in)
+                   : CT_FAIL(err, CT_ERR_SHAPE, "%s takes %d to %d inputs, not %d", op->name,
+                             (int)op->n_in_min, (int)op->n_in_max, (int)n_in);
     }
     const ct_value *few[16];
     const ct_value **values = few;
@@ -28,7 +29,8 @@ ct_status cti_op_infer(const ct_graph *graph, const ct_op *op, const void *attrs
         if (in[i] == CT_NO_VALUE && has_optional && i == op->n_in_min) {
             values[i] = NULL;
         } else if (in[i] < 0 || in[i] >= ct_graph_n_values(graph)) {
-            st = CT_FAIL(err, CT_ERR_SHAPE, "%s: input %d is missing (value %d)", op->name, (int)i, (int)in[i]);
+            st = CT_FAIL(err, CT_ERR_SHAPE, "%s: input %d is missing (value %d)", op->name, (int)i,
+                         (int)in[i]);
         } else {
             values[i] = ct_graph_value_c(graph, in[i]);
         }
@@ -60,8 +62,8 @@ static ct_status copy_attrs(ct_graph *graph, const ct_op *op, const void *attrs,
     return CT_OK;
 }
 
-static ct_status emit(ct_graph *graph, const ct_op *op, const void *attrs, const ct_value_id *in, int32_t n_in,
-                      ct_value_spec *specs, int32_t n_out, ct_value_id *out_ids, ct_err *err)
+static ct_status emit(ct_graph *graph, const ct_op *op, const void *attrs, const ct_value_id *in,
+                      int32_t n_in, ct_value_spec *specs, int32_t n_out, ct_value_id *out_ids, ct_err *err)
 {
     CT_TRY(cti_op_infer(graph, op, attrs, in, n_in, specs, err));
     void *copy;
@@ -92,7 +94,8 @@ ct_status ct_op_emit(ct_graph *graph, int32_t op_id, const void *attrs, const ct
     CT_ASSERT(op->attrs_bytes == 0 || attrs != NULL);
     const int32_t n_out = ct_op_n_out(op, attrs);
     if (n_out > CTI_OP_MAX_IN) {
-        return CT_FAIL(err, CT_ERR_SHAPE, "%s: %d outputs; the most is %d", op->name, (int)n_out, CTI_OP_MAX_IN);
+        return CT_FAIL(err, CT_ERR_SHAPE, "%s: %d outputs; the most is %d", op->name, (int)n_out,
+                       CTI_OP_MAX_IN);
     }
     ct_value_spec few[4];
     ct_value_spec *specs = few;

@@ -6,11 +6,18 @@
 #include "ops/ops.h"
 
 /* One field table per attribute list: a short row (name, KIND, default) becomes a ctitan/field.h row. */
-#define ROW(type, name_, KIND, def)                                                                                  \
-    {.name = #name_, .kind = CT_FIELD_##KIND, .offset = offsetof(type, name_), .default_text = def, .low = "", .high = "",  \
-     .choices = "", .unit = "", .help = ""},
-#define TABLE(list, type, row)                                                                                       \
-    static const ct_field fields_##list[] = {list(row)};                                                             \
+#define ROW(type, name_, KIND, def)   \
+    {.name = #name_,                  \
+     .kind = CT_FIELD_##KIND,         \
+     .offset = offsetof(type, name_), \
+     .default_text = def,             \
+     .low = "",                       \
+     .high = "",                      \
+     .choices = "",                   \
+     .unit = "",                      \
+     .help = ""},
+#define TABLE(list, type, row)                           \
+    static const ct_field fields_##list[] = {list(row)}; \
     enum { bytes_##list = sizeof(type), count_##list = sizeof fields_##list / sizeof fields_##list[0] };
 
 static const ct_field fields_CT_ATTRS_NONE[] = {{0}};
@@ -59,23 +66,24 @@ TABLE(CT_ATTRS_ALL_GATHER, ct_attrs_all_gather, ROW_ALL_GATHER)
 TABLE(CT_ATTRS_COLLECTIVE, ct_attrs_collective, ROW_COLLECTIVE)
 /* clang-format on */
 
-#define OP(op, n_min, n_max, outs, flag_bits, shard_class, tol, list)                                                \
-    [CT_OP_##op] = {.name = #op,                                                                                     \
-                    .id = CT_OP_##op,                                                                                \
-                    .n_in_min = n_min,                                                                               \
-                    .n_in_max = n_max,                                                                               \
-                    .n_out = outs,                                                                                   \
-                    .flags = flag_bits,                                                                              \
-                    .shard = CT_SHARD_##shard_class,                                                                 \
-                    .tolerance = CT_TOL_##tol,                                                                       \
-                    .attr_fields = fields_##list,                                                                    \
-                    .n_attr_fields = count_##list,                                                                   \
-                    .attrs_bytes = bytes_##list,                                                                     \
+#define OP(op, n_min, n_max, outs, flag_bits, shard_class, tol, list) \
+    [CT_OP_##op] = {.name = #op,                                      \
+                    .id = CT_OP_##op,                                 \
+                    .n_in_min = n_min,                                \
+                    .n_in_max = n_max,                                \
+                    .n_out = outs,                                    \
+                    .flags = flag_bits,                               \
+                    .shard = CT_SHARD_##shard_class,                  \
+                    .tolerance = CT_TOL_##tol,                        \
+                    .attr_fields = fields_##list,                     \
+                    .n_attr_fields = count_##list,                    \
+                    .attrs_bytes = bytes_##list,                      \
                     .shape = cti_shape_##op},
 #define FLOPS(op) [CT_OP_##op].flops = cti_flops_##op,
 static const ct_op rows[CT_OP_COUNT] = {CT_OP_LIST(OP) CTI_FLOPS_LIST(FLOPS)};
 
-#define ARITY(op, n_min, n_max, ...) static_assert((n_min) <= (n_max) && (n_max) <= CTI_OP_MAX_IN, #op ": arity");
+#define ARITY(op, n_min, n_max, ...) \
+    static_assert((n_min) <= (n_max) && (n_max) <= CTI_OP_MAX_IN, #op ": arity");
 CT_OP_LIST(ARITY)
 
 const ct_op *ct_op_row(int32_t id)

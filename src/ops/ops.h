@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The map of the room `ops`: what an op is. The list itself is ctitan/op_list.h; this room makes the rows from it, and
- * all that reads a graph through its rows.
+/* The map of the room `ops`: what an op is. The list itself is ctitan/op_list.h; this room makes the rows
+ * from it, and all that reads a graph through its rows.
  *
  *   ctitan/op_list.h, ctitan/ops.h   the list, the row, the typed emitters (public)
  *   ops/op_table.c       rows and attribute tables, number of outputs, aliases
- *   ops/<family>_op.c    shape rule and FLOPs of each op: embedding, matmul, elementwise, layout, rmsnorm, rope, sdpa, loss,
- *                        optimizer, flat, kv_append, collective
+ *   ops/<family>_op.c    shape rules and FLOPs: embedding, matmul, elementwise, layout, rmsnorm, rope, sdpa,
+ *                        loss, optimizer, flat, kv_append, collective
  *   ops/op_check.h       what shape rules are written with
- *   ops/op_emit.c        ct_op_emit       ops/op_emitters.c  the typed emitters
+ *   ops/op_emit.c        ct_op_emit
+ *   ops/op_emitters.c    the typed emitters
  *   ops/op_cost.c        FLOPs of a program, bytes of a node
  *   ops/graph_reinfer.c  dims and dtypes again, after a pass changed inputs
  *   ops/graph_verify.c   the verifier
  *   ops/graph_print.c, ops/graph_parse.c   the text form (docs/formats/graph.md)
  *
- * A new op: a row in op_list.h, cti_shape_<op> in its family's file (the link fails without it), a gradient row in autodiff, a
- * kernel row in each backend. */
+ * A new op: a row in op_list.h, cti_shape_<op> in its family's file (the link fails without it), a gradient
+ * row in autodiff, a kernel row in each backend. */
 #ifndef CTI_OPS_OPS_H
 #define CTI_OPS_OPS_H
 
@@ -25,29 +26,31 @@
 #define CTI_GRAPH_TEXT_HEAD "ctitan graph 1"
 
 /* One shape rule per op. */
-#define CTI_SHAPE_DECLARE(op, ...)                                                                                   \
-    ct_status cti_shape_##op(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,        \
-                             ct_value_spec *out_specs, ct_err *err);
+#define CTI_SHAPE_DECLARE(op, ...)                                                           \
+    ct_status cti_shape_##op(const ct_graph *graph, const ct_value *const *in, int32_t n_in, \
+                             const void *attrs, ct_value_spec *out_specs, ct_err *err);
 CT_OP_LIST(CTI_SHAPE_DECLARE)
 #undef CTI_SHAPE_DECLARE
 
 /* Ops whose FLOPs are worth counting. */
-#define CTI_FLOPS_LIST(X)                                                                                            \
-    X(matmul)                                                                                                        \
-    X(sdpa)                                                                                                          \
-    X(sdpa_grad)                                                                                                     \
-    X(sdpa_tnd)                                                                                                      \
-    X(sdpa_tnd_grad)                                                                                                 \
-    X(linear_cross_entropy)                                                                                          \
+#define CTI_FLOPS_LIST(X)   \
+    X(matmul)               \
+    X(sdpa)                 \
+    X(sdpa_grad)            \
+    X(sdpa_tnd)             \
+    X(sdpa_tnd_grad)        \
+    X(linear_cross_entropy) \
     X(linear_cross_entropy_eval)
-#define CTI_FLOPS_DECLARE(op) double cti_flops_##op(const ct_value *const *in, int32_t n_in, const void *attrs);
+#define CTI_FLOPS_DECLARE(op) \
+    double cti_flops_##op(const ct_value *const *in, int32_t n_in, const void *attrs);
 CTI_FLOPS_LIST(CTI_FLOPS_DECLARE)
 #undef CTI_FLOPS_DECLARE
 
-/* Arity and shapes of a node by its op's row. out_specs: ct_op_n_out() of them (names NULL, kinds ACT). ERR_SHAPE with the op's name,
- * the shapes found, and what was wanted. n_in is at most CTI_OP_MAX_IN. */
-CT_MUST_CHECK ct_status cti_op_infer(const ct_graph *graph, const ct_op *op, const void *attrs, const ct_value_id *in,
-                                     int32_t n_in, ct_value_spec *out_specs, ct_err *err);
+/* Arity and shapes of a node by its op's row. out_specs: ct_op_n_out() of them (names NULL, kinds ACT).
+ * ERR_SHAPE with the op's name, the shapes found, and what was wanted. n_in is at most CTI_OP_MAX_IN. */
+CT_MUST_CHECK ct_status cti_op_infer(const ct_graph *graph, const ct_op *op, const void *attrs,
+                                     const ct_value_id *in, int32_t n_in, ct_value_spec *out_specs,
+                                     ct_err *err);
 
 /* Bytes one run of the node reads and writes: every input once, every output once; 0 for views. */
 double cti_node_bytes(const ct_graph *graph, const ct_node *node);

@@ -33,8 +33,8 @@ ct_status cti_shape_add_n(const ct_graph *graph, const ct_value *const *in, int3
     return CT_OK;
 }
 
-ct_status cti_shape_clip_coef(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                              ct_value_spec *out_specs, ct_err *err)
+ct_status cti_shape_clip_coef(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
+                              const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
     const ct_attrs_clip *a = attrs;
@@ -48,10 +48,12 @@ ct_status cti_shape_clip_coef(const ct_graph *graph, const ct_value *const *in, 
     return CT_OK;
 }
 
-/* segments: (begin, end, group) triples inside n elements; every list of hyper-parameters has one entry per group. */
+/* segments: (begin, end, group) triples inside n elements; every list of hyper-parameters has one entry per
+ * group. */
 static ct_status want_segments(const cti_check *c, const ct_attrs_adamw *a, int64_t n)
 {
-    CT_TRY(cti_want(c, a->segments.n % 3 == 0, "'segments' has %" PRId64 " numbers; they come in threes", a->segments.n));
+    CT_TRY(cti_want(c, a->segments.n % 3 == 0, "'segments' has %" PRId64 " numbers; they come in threes",
+                    a->segments.n));
     const int64_t groups = a->beta1.n;
     CT_TRY(cti_want(c, a->beta2.n == groups && a->eps.n == groups && a->weight_decay.n == groups,
                     "'beta1', 'beta2', 'eps' and 'weight_decay' must have one entry per group"));
@@ -59,9 +61,10 @@ static ct_status want_segments(const cti_check *c, const ct_attrs_adamw *a, int6
     for (int64_t i = 0; i < a->segments.n; i += 3) {
         const int64_t *s = &a->segments.items[i];
         CT_TRY(cti_want(c, s[0] >= 0 && s[0] <= s[1] && s[1] <= n,
-                        "segment %" PRId64 " is [%" PRId64 ", %" PRId64 "), outside the parameter", i / 3, s[0], s[1]));
-        CT_TRY(cti_want(c, s[2] >= 0 && s[2] < groups, "segment %" PRId64 " names group %" PRId64 " of %" PRId64, i / 3, s[2],
-                        groups));
+                        "segment %" PRId64 " is [%" PRId64 ", %" PRId64 "), outside the parameter", i / 3,
+                        s[0], s[1]));
+        CT_TRY(cti_want(c, s[2] >= 0 && s[2] < groups,
+                        "segment %" PRId64 " names group %" PRId64 " of %" PRId64, i / 3, s[2], groups));
     }
     return CT_OK;
 }
@@ -76,7 +79,8 @@ ct_status cti_shape_adamw(const ct_graph *graph, const ct_value *const *in, int3
         CT_TRY(cti_want_same_dims(&c, i, 0));
     }
     const ct_dtype p = in[0]->dtype;
-    CT_TRY(cti_want(&c, in[1]->dtype == p || in[1]->dtype == CT_DTYPE_F32, "the gradient must be f32 or of the parameter's dtype"));
+    CT_TRY(cti_want(&c, in[1]->dtype == p || in[1]->dtype == CT_DTYPE_F32,
+                    "the gradient must be f32 or of the parameter's dtype"));
     for (int32_t i = 2; i <= 3; i++) {
         const ct_dtype d = in[i]->dtype;
         CT_TRY(cti_want(&c, d == p || d == CT_DTYPE_F32 || d == CT_DTYPE_BF16,
@@ -92,8 +96,8 @@ ct_status cti_shape_adamw(const ct_graph *graph, const ct_value *const *in, int3
     return CT_OK;
 }
 
-ct_status cti_shape_accumulate(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                               ct_value_spec *out_specs, ct_err *err)
+ct_status cti_shape_accumulate(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
+                               const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
     (void)attrs;

@@ -17,8 +17,8 @@ ct_status cti_shape_rmsnorm(const ct_graph *graph, const ct_value *const *in, in
     return CT_OK;
 }
 
-ct_status cti_shape_rmsnorm_grad(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                                 ct_value_spec *out_specs, ct_err *err)
+ct_status cti_shape_rmsnorm_grad(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
+                                 const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
     (void)attrs;

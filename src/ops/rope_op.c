@@ -8,7 +8,8 @@ static ct_status want_table(const cti_check *c, int32_t i, int64_t half)
     CT_TRY(cti_want_dtype(c, i, CT_DTYPE_F32));
     CT_TRY(cti_want_ndim(c, i, 3));
     CT_TRY(cti_want(c, c->in[i]->dims[2] == 2, "the last dim of input %d must be 2 (cos, sin)", (int)i));
-    return cti_want(c, half < 0 || c->in[i]->dims[1] == half, "dim 1 of input %d must be half of x's last dim", (int)i);
+    return cti_want(c, half < 0 || c->in[i]->dims[1] == half,
+                    "dim 1 of input %d must be half of x's last dim", (int)i);
 }
 
 static ct_status want_x(const cti_check *c)
@@ -32,8 +33,8 @@ ct_status cti_shape_rope(const ct_graph *graph, const ct_value *const *in, int32
     return CT_OK;
 }
 
-ct_status cti_shape_rope_rows(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                              ct_value_spec *out_specs, ct_err *err)
+ct_status cti_shape_rope_rows(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
+                              const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
     (void)attrs;
@@ -47,8 +48,8 @@ ct_status cti_shape_rope_rows(const ct_graph *graph, const ct_value *const *in, 
     return CT_OK;
 }
 
-ct_status cti_shape_rotary_mul(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                               ct_value_spec *out_specs, ct_err *err)
+ct_status cti_shape_rotary_mul(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
+                               const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
     (void)attrs;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape rules and FLOPs of attention: sdpa over a segment table, sdpa_tnd over segment ends, their gradients, segment_ends.
- * H query heads, K kv heads (K divides H), h head dim, C segments at most. */
+/* Shape rules and FLOPs of attention: sdpa over a segment table, sdpa_tnd over segment ends, their gradients,
+ * segment_ends. H query heads, K kv heads (K divides H), h head dim, C segments at most. */
 #include <inttypes.h>
 
 #include "ops/op_check.h"
@@ -17,8 +17,8 @@ static ct_status want_qkv(const cti_check *c, int32_t at, int32_t ndim, const ct
     const ct_value *q = c->in[at], *k = c->in[at + 1];
     CT_TRY(cti_want(c, q->dims[q->ndim - 1] == k->dims[k->ndim - 1], "q and k must have the same head dim"));
     const int64_t heads = q->dims[q->ndim - 2], kv_heads = k->dims[k->ndim - 2];
-    CT_TRY(cti_want(c, kv_heads > 0 && heads % kv_heads == 0, "%" PRId64 " kv heads do not divide %" PRId64 " heads", kv_heads,
-                    heads));
+    CT_TRY(cti_want(c, kv_heads > 0 && heads % kv_heads == 0,
+                    "%" PRId64 " kv heads do not divide %" PRId64 " heads", kv_heads, heads));
     return cti_want(c, a->window >= 0, "'window' %" PRId64 " is less than 0", a->window);
 }
 
@@ -26,7 +26,8 @@ static ct_status want_segments(const cti_check *c, int32_t at)
 {
     CT_TRY(cti_want_dtype(c, at, CT_DTYPE_I32));
     CT_TRY(cti_want_ndim(c, at, 2));
-    CT_TRY(cti_want(c, c->in[at]->dims[1] == 4, "dim 1 of input %d must be 4 (q_start, q_len, k_start, k_len)", (int)at));
+    CT_TRY(cti_want(c, c->in[at]->dims[1] == 4,
+                    "dim 1 of input %d must be 4 (q_start, q_len, k_start, k_len)", (int)at));
     return cti_want_vector(c, at + 1, CT_DTYPE_I32, 1);
 }
 
@@ -75,8 +76,8 @@ ct_status cti_shape_sdpa(const ct_graph *graph, const ct_value *const *in, int32
     return forward(&c, -1, attrs, out_specs);
 }
 
-ct_status cti_shape_sdpa_grad(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                              ct_value_spec *out_specs, ct_err *err)
+ct_status cti_shape_sdpa_grad(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
+                              const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
     const cti_check c = CTI_CHECK("sdpa_grad");
@@ -90,8 +91,8 @@ static ct_status want_no_window(const cti_check *c, const ct_attrs_sdpa *a)
     return cti_want(c, a->window == 0, "has no 'window'; use sdpa");
 }
 
-ct_status cti_shape_sdpa_tnd(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                             ct_value_spec *out_specs, ct_err *err)
+ct_status cti_shape_sdpa_tnd(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
+                             const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
     const cti_check c = CTI_CHECK("sdpa_tnd");
@@ -100,8 +101,8 @@ ct_status cti_shape_sdpa_tnd(const ct_graph *graph, const ct_value *const *in, i
     return forward(&c, 3, attrs, out_specs);
 }
 
-ct_status cti_shape_sdpa_tnd_grad(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                                  ct_value_spec *out_specs, ct_err *err)
+ct_status cti_shape_sdpa_tnd_grad(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
+                                  const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
     const cti_check c = CTI_CHECK("sdpa_tnd_grad");
@@ -110,8 +111,8 @@ ct_status cti_shape_sdpa_tnd_grad(const ct_graph *graph, const ct_value *const *
     return backward(&c, 3, attrs, out_specs);
 }
 
-ct_status cti_shape_segment_ends(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                                 ct_value_spec *out_specs, ct_err *err)
+ct_status cti_shape_segment_ends(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
+                                 const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
     (void)attrs;
@@ -122,8 +123,9 @@ ct_status cti_shape_segment_ends(const ct_graph *graph, const ct_value *const *i
     return CT_OK;
 }
 
-/* FLOPs of one of the products (q k^T, or p v). How long segments are is known only at run time, so this counts the whole square of each
- * row, as model FLOPs utilisation usually does: a q of [B, S, H, h] attends to the keys of its row, one of [T, H, h] to all. */
+/* FLOPs of one of the products (q k^T, or p v). How long segments are is known only at run time, so this
+ * counts the whole square of each row, as model FLOPs utilisation usually does: a q of [B, S, H, h] attends
+ * to the keys of its row, one of [T, H, h] to all. */
 static double square(const ct_value *q, const ct_value *k)
 {
     const double q_elements = (double)ct_value_numel(q);

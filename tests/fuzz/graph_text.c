@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rooms: ops ir base */
-/* Mutated graph texts never crash the parser, the verifier, reinference or the printer, and whatever parses prints to a text that
- * parses to itself. Mutations come from a fixed seed (CT_SEED changes it, CT_FUZZ_RUNS sets how many). */
+/* Mutated graph texts never crash the parser, the verifier, reinference or the printer, and whatever parses
+ * prints to a text that parses to itself. Mutations come from a fixed seed (CT_SEED changes it, CT_FUZZ_RUNS
+ * sets how many). */
 #include "unit/ops_cases.h"
 
 #include "base/rng.h"
@@ -48,9 +49,42 @@ static size_t random_line(fuzz *f, size_t *out_n)
 
 static void mutate(fuzz *f)
 {
-    static const char *const tokens[] = {"%", "#", "_", "-1", "0", "9223372036854775807", "-9223372036854775808", "99999999999999999999", "[", "]",
-                                         "{", "}", "\"", "\\", "\\x", "=", ",", "dead ", "nan", "inf", "bf16", "i32", "true", "\n", "\0", "1 ",
-                                         "matmul", "flat_split", "adamw", "alias %0 0", "param", "act", "place [", "(", ")", "1e400"};
+    static const char *const tokens[] = {"%",
+                                         "#",
+                                         "_",
+                                         "-1",
+                                         "0",
+                                         "9223372036854775807",
+                                         "-9223372036854775808",
+                                         "99999999999999999999",
+                                         "[",
+                                         "]",
+                                         "{",
+                                         "}",
+                                         "\"",
+                                         "\\",
+                                         "\\x",
+                                         "=",
+                                         ",",
+                                         "dead ",
+                                         "nan",
+                                         "inf",
+                                         "bf16",
+                                         "i32",
+                                         "true",
+                                         "\n",
+                                         "\0",
+                                         "1 ",
+                                         "matmul",
+                                         "flat_split",
+                                         "adamw",
+                                         "alias %0 0",
+                                         "param",
+                                         "act",
+                                         "place [",
+                                         "(",
+                                         ")",
+                                         "1e400"};
     const size_t at = below(f, f->text.len + 1), left = f->text.len - at;
     char c;
     size_t n;
@@ -97,7 +131,8 @@ static bool try_text(const fuzz *f)
 {
     ct_graph *g = NULL;
     ct_err err = {0};
-    const ct_status st = ct_graph_parse(ct_alloc_system(), cti_str_text(&f->text), f->text.len, "fuzz", &g, &err);
+    const ct_status st =
+        ct_graph_parse(ct_alloc_system(), cti_str_text(&f->text), f->text.len, "fuzz", &g, &err);
     if (st != CT_OK) {
         assert_null(g);
         assert_int_equal(err.status, st);

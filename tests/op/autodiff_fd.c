@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rooms: autodiff backend/ref */
-/* Gradients of whole graphs against central differences, in f64 on the reference backend: every differentiable op in every variant of
- * its rule, then a small transformer with a tied embedding. (cast is left to unit.autodiff_graph: a difference cannot see through
- * rounding.) Each graph ends in a linear_cross_entropy over all f64 outputs of the op, scaled by fixed random weights.
+/* Gradients of whole graphs against central differences, in f64 on the reference backend: every
+ * differentiable op in every variant of its rule, then a small transformer with a tied embedding. (cast is
+ * left to unit.autodiff_graph: a difference cannot see through rounding.) Each graph ends in a
+ * linear_cross_entropy over all f64 outputs of the op, scaled by fixed random weights.
  *
  * The tolerance of an element is computed, as the sum of
  *   - truncation: |d(h) - d(2h)|, three times the leading error of d(h), the difference with step h;
- *   - rounding of the loss over the step: 4 n u M / h, with n the elements of all values (more than are ever added up) and M the sum of
- *     magnitudes behind the loss (rounding of the gradient itself is 1 / h smaller);
- *   - statistics saved in f32 (rstd, lse): sum over their elements v of |d grad / d v| u32 |v|, measured by moving each by 2^-12, twice.
+ *   - rounding of the loss over the step: 4 n u M / h, with n the elements of all values (more than are ever
+ *     added up) and M the sum of magnitudes behind the loss; the gradient's own rounding is h times that;
+ *   - statistics saved in f32 (rstd, lse): sum over their elements v of |d grad / d v| u32 |v|, measured by
+ *     moving each by 2^-12, twice.
+ *
  * It has to stay below 1e-3 of the largest gradient, or the test would prove nothing. */
 #include "unit/ops_cases.h"
 
@@ -45,11 +48,11 @@ typedef struct trial {
     interp run;
 } trial;
 
-#define OK(t, expr)                                                                                                  \
-    do {                                                                                                             \
-        if ((expr) != CT_OK) {                                                                                       \
-            fail_msg("%s: %s: %s", (t)->what, #expr, (t)->err.message);                                              \
-        }                                                                                                            \
+#define OK(t, expr)                                                     \
+    do {                                                                \
+        if ((expr) != CT_OK) {                                          \
+            fail_msg("%s: %s: %s", (t)->what, #expr, (t)->err.message); \
+        }                                                               \
     } while (0)
 
 static void trial_begin(trial *t, const char *what)
@@ -75,20 +78,22 @@ static ct_value_id add_source(trial *t, ct_value_spec spec, fill how, bool is_wr
 
 static ct_value_id add_param(trial *t, int32_t ndim, int64_t d0, int64_t d1)
 {
-    return add_source(t, (ct_value_spec){.dtype = CT_DTYPE_F64, .ndim = ndim, .dims = {d0, d1}}, FILL_NORMAL, true);
+    return add_source(t, (ct_value_spec){.dtype = CT_DTYPE_F64, .ndim = ndim, .dims = {d0, d1}}, FILL_NORMAL,
+                      true);
 }
 
 static ct_value_id add_ints(trial *t, int32_t ndim, int64_t d0, int64_t d1, const int32_t *values)
 {
-    const ct_value_id id = add_source(t, (ct_value_spec){.dtype = CT_DTYPE_I32, .ndim = ndim, .dims = {d0, d1}}, FILL_GIVEN, false);
+    const ct_value_id id = add_source(
+        t, (ct_value_spec){.dtype = CT_DTYPE_I32, .ndim = ndim, .dims = {d0, d1}}, FILL_GIVEN, false);
     const int64_t n = ct_value_numel(ct_graph_value_c(t->g, id));
     assert_true(n <= (int64_t)N_OF(t->sources[0].given));
     memcpy(t->sources[t->n_sources - 1].given, values, (size_t)n * sizeof *values);
     return id;
 }
 
-/* An input from a word: "f64[2,3]" to differentiate by, "i32[2]=0,1" with its values, "T…" a table of (cos, sin), "C…" and "S…" cosines and
- * sines in equal pairs, "N…" f64 that is not differentiated by. */
+/* An input from a word: "f64[2,3]" to differentiate by, "i32[2]=0,1" with its values, "T…" a table of (cos,
+ * sin), "C…" and "S…" cosines and sines in equal pairs, "N…" f64 that is not differentiated by. */
 static ct_value_id add_word(trial *t, char *word)
 {
     const char kind = word[0];
@@ -107,7 +112,11 @@ static ct_value_id add_word(trial *t, char *word)
     }
     if (kind == 'T' || kind == 'C' || kind == 'S') {
         word[0] = 'f';
-        return add_source(t, case_spec(word), kind == 'T' ? FILL_TABLE : kind == 'C' ? FILL_COS : FILL_SIN, false);
+        return add_source(t, case_spec(word),
+                          kind == 'T'   ? FILL_TABLE
+                          : kind == 'C' ? FILL_COS
+                                        : FILL_SIN,
+                          false);
     }
     word[0] = 'f';
     return add_source(t, case_spec(word), FILL_NORMAL, kind == 'f');
@@ -148,9 +157,11 @@ static void add_loss(trial *t, ct_value_id x, ct_value_id w, const int32_t *labe
     const ct_value v = *ct_graph_value_c(t->g, x);
     assert_int_equal(v.ndim, 2);
     const ct_value_id label_id = add_ints(t, 1, v.dims[0], 0, labels);
-    const ct_value_id inv = add_source(t, (ct_value_spec){.dtype = CT_DTYPE_F32, .ndim = 1, .dims = {1}}, FILL_NORMAL, false);
+    const ct_value_id inv =
+        add_source(t, (ct_value_spec){.dtype = CT_DTYPE_F32, .ndim = 1, .dims = {1}}, FILL_NORMAL, false);
     ct_value_id outs[3];
-    OK(t, ct_op_emit(t->g, CT_OP_linear_cross_entropy, &(ct_attrs_loss){chunks}, (ct_value_id[]){x, w, label_id, inv}, 4, outs, &t->err));
+    OK(t, ct_op_emit(t->g, CT_OP_linear_cross_entropy, &(ct_attrs_loss){chunks},
+                     (ct_value_id[]){x, w, label_id, inv}, 4, outs, &t->err));
     t->x = x;
     t->w = w;
     t->loss = outs[0];
@@ -166,7 +177,10 @@ static void contract(trial *t, const ct_value_id *outs, int32_t n_out)
         if (v.dtype == CT_DTYPE_F64) {
             ct_value_id weighted;
             const ct_value_id weights =
-                add_source(t, (ct_value_spec){.dtype = CT_DTYPE_F64, .ndim = v.ndim, .dims = {v.dims[0], v.dims[1], v.dims[2], v.dims[3]}},
+                add_source(t,
+                           (ct_value_spec){.dtype = CT_DTYPE_F64,
+                                           .ndim = v.ndim,
+                                           .dims = {v.dims[0], v.dims[1], v.dims[2], v.dims[3]}},
                            FILL_NORMAL, false);
             OK(t, ct_op_mul(t->g, outs[i], weights, &weighted, &t->err));
             OK(t, ct_op_reshape(t->g, weighted, (int64_t[]){1, -1}, 2, &rows[n++], &t->err));
@@ -174,8 +188,10 @@ static void contract(trial *t, const ct_value_id *outs, int32_t n_out)
     }
     OK(t, ct_op_emit(t->g, CT_OP_concat, &(ct_attrs_concat){1}, rows, n, &x, &t->err));
     const int64_t d = ct_graph_value_c(t->g, x)->dims[1];
-    const ct_value_id w = add_source(t, (ct_value_spec){.dtype = CT_DTYPE_F64, .ndim = 2, .dims = {VOCAB, d}}, FILL_NORMAL, false);
-    t->sources[t->n_sources - 1].std = 1.0 / sqrt((double)d); /* logits near 1: no saturated softmax, whose gradients vanish */
+    const ct_value_id w = add_source(t, (ct_value_spec){.dtype = CT_DTYPE_F64, .ndim = 2, .dims = {VOCAB, d}},
+                                     FILL_NORMAL, false);
+    t->sources[t->n_sources - 1].std =
+        1.0 / sqrt((double)d); /* logits near 1: no saturated softmax, whose gradients vanish */
     add_loss(t, x, w, (int32_t[]){2}, 1);
 }
 
@@ -198,7 +214,8 @@ static double loss_rounding(const trial *t)
         for (int64_t v = 0; v < w->dims[0]; v++) {
             double sum = 0.0;
             for (int64_t j = 0; j < x->dims[1]; j++) {
-                sum += fabs(interp_get(&t->run, t->x, r * x->dims[1] + j) * interp_get(&t->run, t->w, v * x->dims[1] + j));
+                sum += fabs(interp_get(&t->run, t->x, r * x->dims[1] + j) *
+                            interp_get(&t->run, t->w, v * x->dims[1] + j));
             }
             largest = fmax(largest, sum);
         }
@@ -241,7 +258,8 @@ static bool is_saved_statistic(const trial *t, ct_value_id id)
     return is_read && value->kind == CT_VALUE_ACT && value->dtype == CT_DTYPE_F32;
 }
 
-/* Adds to bound[i] what the f32 rounding of saved statistics may do to gradient i of n. Uses the buffers as the last run left them. */
+/* Adds to bound[i] what the f32 rounding of saved statistics may do to gradient i of n. Uses the buffers as
+ * the last run left them. */
 static void add_saved_f32(trial *t, const double *base, double *bound, double *moved, int64_t n)
 {
     const double eps = 0x1p-12, u32 = ct_dtype_unit_roundoff(CT_DTYPE_F32);
@@ -287,8 +305,8 @@ static void compare(trial *t, const double *base, const double *bound, double ro
             const double near = slope(t, t->wrt[k], i, STEP), far = slope(t, t->wrt[k], i, 2.0 * STEP);
             const double tolerance = fabs(near - far) + rounding / STEP + bound[at];
             if (!(fabs(base[at] - near) <= tolerance)) {
-                fail_msg("%s: gradient of input %d [%d] is %.12g, by differences %.12g (tolerance %.3g)", t->what, (int)k, (int)i,
-                         base[at], near, tolerance);
+                fail_msg("%s: gradient of input %d [%d] is %.12g, by differences %.12g (tolerance %.3g)",
+                         t->what, (int)k, (int)i, base[at], near, tolerance);
             }
             largest = fmax(largest, fabs(base[at]));
             loosest = fmax(loosest, tolerance);
@@ -325,6 +343,7 @@ static void every_rule(void **state)
     static const struct {
         const char *what, *op, *attrs, *inputs;
     } table[] = {
+        /* clang-format off */
         {"embedding, an id twice", "embedding", "", "f64[4,3] i32[2,3]=3,0,1,3,3,2"},
         {"matmul", "matmul", "", "f64[2,3,4] f64[4,5]"},
         {"matmul tb", "matmul", "tb=true", "f64[2,3,4] f64[5,4]"},
@@ -360,6 +379,7 @@ static void every_rule(void **state)
         {"all_gather of one", "all_gather", "degree=1;reduce_dtype=3", "f64[2,3]"},
         {"reduce_scatter of one", "reduce_scatter", "degree=1", "f64[2,3]"},
         {"all_reduce of one", "all_reduce", "degree=1", "f64[2,3]"},
+        /* clang-format on */
     };
     bool is_tried[CT_OP_COUNT] = {[CT_OP_cast] = true, [CT_OP_linear_cross_entropy] = true};
     for (size_t i = 0; i < N_OF(table); i++) {
@@ -412,19 +432,24 @@ static void fan_in(void **state)
     trial_end(&t);
 }
 
-/* A block of a Llama with one embedding for both ends: every gradient through residuals, norms, attention and the tied table. */
+/* A block of a Llama with one embedding for both ends: every gradient through residuals, norms, attention and
+ * the tied table. */
 static void transformer(void **state)
 {
     (void)state;
     enum { S = 4, D = 4, H = 2, HEAD = 2, F = 6 };
     trial t;
     trial_begin(&t, "transformer");
-    const ct_value_id emb = add_param(&t, 2, VOCAB, D), norm1 = add_param(&t, 1, D, 0), norm2 = add_param(&t, 1, D, 0),
-                      wqkv = add_param(&t, 2, 3 * D, D), wo = add_param(&t, 2, D, D), w1 = add_param(&t, 2, F, D),
-                      w3 = add_param(&t, 2, F, D), w2 = add_param(&t, 2, D, F);
-    const ct_value_id ids = add_ints(&t, 2, 1, S, (int32_t[]){1, 3, 3, 0}), pos = add_ints(&t, 2, 1, S, (int32_t[]){0, 1, 2, 0}),
-                      segments = add_ints(&t, 2, 2, 4, (int32_t[]){0, 3, 0, 3, 3, 1, 3, 1}), n_segments = add_ints(&t, 1, 1, 0, (int32_t[]){2});
-    const ct_value_id table = add_source(&t, (ct_value_spec){.dtype = CT_DTYPE_F32, .ndim = 3, .dims = {S, HEAD / 2, 2}}, FILL_TABLE, false);
+    const ct_value_id emb = add_param(&t, 2, VOCAB, D), norm1 = add_param(&t, 1, D, 0),
+                      norm2 = add_param(&t, 1, D, 0), wqkv = add_param(&t, 2, 3 * D, D),
+                      wo = add_param(&t, 2, D, D), w1 = add_param(&t, 2, F, D), w3 = add_param(&t, 2, F, D),
+                      w2 = add_param(&t, 2, D, F);
+    const ct_value_id ids = add_ints(&t, 2, 1, S, (int32_t[]){1, 3, 3, 0}),
+                      pos = add_ints(&t, 2, 1, S, (int32_t[]){0, 1, 2, 0}),
+                      segments = add_ints(&t, 2, 2, 4, (int32_t[]){0, 3, 0, 3, 3, 1, 3, 1}),
+                      n_segments = add_ints(&t, 1, 1, 0, (int32_t[]){2});
+    const ct_value_id table = add_source(
+        &t, (ct_value_spec){.dtype = CT_DTYPE_F32, .ndim = 3, .dims = {S, HEAD / 2, 2}}, FILL_TABLE, false);
     ct_value_id x, h, qkv, part[3], o, gate, up;
     ct_graph *g = t.g;
     OK(&t, ct_op_embedding(g, emb, ids, &x, &t.err));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tiny interpreter for tests: every value has a buffer of its own (views and updates share their input's), nodes run in order on a
- * backend's kernels. It plans nothing and knows no streams; collectives are those of one rank, so they copy.
+/* A tiny interpreter for tests: every value has a buffer of its own (views and updates share their input's),
+ * nodes run in order on a backend's kernels. It plans nothing and knows no streams; collectives are those of
+ * one rank, so they copy.
  *
  *     interp run;
  *     interp_init(&run, graph, ct_backend_ref());
@@ -45,7 +46,8 @@ static inline void interp_init(interp *run, const ct_graph *graph, const ct_back
             assert_non_null(t->data);
         } else { /* emitted after what it aliases, so that one's data is known */
             assert_true(v->alias_of < i);
-            t->data = (char *)run->tensors[v->alias_of].data + (size_t)v->alias_offset * ct_dtype_size_bytes(v->dtype);
+            t->data = (char *)run->tensors[v->alias_of].data +
+                      (size_t)v->alias_offset * ct_dtype_size_bytes(v->dtype);
         }
     }
 }

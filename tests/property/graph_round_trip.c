@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rooms: ops ir base */
-/* Random graphs: they verify, print∘parse is the identity, and reinference changes nothing. CT_SEED chooses the first seed. */
+/* Random graphs: they verify, print∘parse is the identity, and reinference changes nothing. CT_SEED chooses
+ * the first seed. */
 #include "unit/ops_cases.h"
 
 #include "base/num.h"
@@ -18,7 +19,6 @@ static int64_t below(maker *m, int64_t n)
 {
     return (int64_t)cti_rng_below(m->key, m->at++, (uint64_t)n);
 }
-
 
 static void keep(maker *m, ct_value_id id)
 {
@@ -100,7 +100,8 @@ static void emit_layout(maker *m, ct_value_id x)
         break;
     default: {
         const ct_value_id w = new_value(m, v.dtype, 1, &v.dims[v.ndim - 1]);
-        emit(m, CT_OP_rmsnorm, &(ct_attrs_rmsnorm){cti_rng_uniform(m->key, m->at++)}, (ct_value_id[]){x, w}, 2);
+        emit(m, CT_OP_rmsnorm, &(ct_attrs_rmsnorm){cti_rng_uniform(m->key, m->at++)}, (ct_value_id[]){x, w},
+             2);
     }
     }
 }
@@ -125,8 +126,8 @@ static void emit_any(maker *m)
     case 4: {
         const int64_t q = below(m, 4), w_dims[] = {q, v.ndim > 0 ? v.dims[v.ndim - 1] : 1};
         if (v.ndim > 0) {
-            emit(m, CT_OP_matmul, &(ct_attrs_matmul){false, true}, (ct_value_id[]){x, new_value(m, v.dtype, 2, w_dims), CT_NO_VALUE},
-                 2 + (int32_t)below(m, 2));
+            emit(m, CT_OP_matmul, &(ct_attrs_matmul){false, true},
+                 (ct_value_id[]){x, new_value(m, v.dtype, 2, w_dims), CT_NO_VALUE}, 2 + (int32_t)below(m, 2));
         }
         break;
     }
@@ -155,7 +156,8 @@ static void decorate(maker *m)
     }
 }
 
-/* Some nodes leave, the rest in any order: what passes may leave halfway, and what the verifier would refuse. */
+/* Some nodes leave, the rest in any order: what passes may leave halfway, and what the verifier would refuse.
+ */
 static void shuffle(maker *m)
 {
     const int32_t n = ct_graph_n_nodes(m->g);

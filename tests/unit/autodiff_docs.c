@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rooms: autodiff ops ir base */
-/* docs/ops.md is made from the tables; this test fails where it has drifted. CT_UPDATE_DOCS=1 writes it anew. */
+/* docs/ops.md is made from the tables; this test fails where it has drifted. CT_UPDATE_DOCS=1 writes it anew.
+ */
 #include "unit/base_test.h"
 
 #include "autodiff/autodiff.h"
@@ -9,19 +10,25 @@
 #include "ops/ops.h"
 
 static const char intro[] =
-    "<!-- Made from CT_OP_LIST and the gradient list by tests/unit/autodiff_docs.c (CT_UPDATE_DOCS=1); do not edit. -->\n"
+    "<!-- Made from CT_OP_LIST and the gradient list by tests/unit/autodiff_docs.c (CT_UPDATE_DOCS=1); do "
+    "not edit. -->\n"
     "# Ops\n"
     "\n"
-    "Every node of a graph is one of these. What each computes, with shapes and sources, is in `include/ctitan/op_list.h`.\n"
+    "Every node of a graph is one of these. What each computes, with shapes and sources, is in "
+    "`include/ctitan/op_list.h`.\n"
     "\n"
     "- **inputs**: how many; **outputs**: how many, or *attrs* where the attributes say.\n"
     "- **attributes**: name, kind and default.\n"
-    "- **properties**: *elementwise* outputs may be written over inputs; a *view* has no kernel; an *update* overwrites inputs; a *collective* is run by a\n"
-    "  communication engine; *expensive* outputs are kept by selective checkpointing; a *matmul* is counted among its matmuls; *attention* reads q, k, v;\n"
+    "- **properties**: *elementwise* outputs may be written over inputs; a *view* has no kernel; an *update* "
+    "overwrites inputs; a *collective* is run by a\n"
+    "  communication engine; *expensive* outputs are kept by selective checkpointing; a *matmul* is counted "
+    "among its matmuls; *attention* reads q, k, v;\n"
     "  two runs of an *unordered* op may differ in bits.\n"
-    "- **sharding**: how placements follow: *element* (equal placements in and out), *rows* (dim 0), *loss* (rows in, a partial loss out),\n"
+    "- **sharding**: how placements follow: *element* (equal placements in and out), *rows* (dim 0), *loss* "
+    "(rows in, a partial loss out),\n"
     "  *replicated*, *collective* (made by the shard pass).\n"
-    "- **class**: how a backend's kernel may differ from the reference: *exact* bits, *reordered* sums, *approximate* functions.\n"
+    "- **class**: how a backend's kernel may differ from the reference: *exact* bits, *reordered* sums, "
+    "*approximate* functions.\n"
     "- **gradient**: *yes*, or why not.\n"
     "\n"
     "| op | inputs | outputs | attributes | properties | sharding | class | gradient |\n"
@@ -32,8 +39,10 @@ static void add_flags(cti_str *s, uint32_t flags)
     static const struct {
         uint32_t bit;
         const char *name;
-    } names[] = {{CT_OP_ELEMENTWISE, "elementwise"}, {CT_OP_VIEW, "view"},           {CT_OP_UPDATE, "update"}, {CT_OP_COLLECTIVE, "collective"},
-                 {CT_OP_UNORDERED, "unordered"},     {CT_OP_EXPENSIVE, "expensive"}, {CT_OP_MATMUL, "matmul"}, {CT_OP_ATTENTION, "attention"}};
+    } names[] = {{CT_OP_ELEMENTWISE, "elementwise"}, {CT_OP_VIEW, "view"},
+                 {CT_OP_UPDATE, "update"},           {CT_OP_COLLECTIVE, "collective"},
+                 {CT_OP_UNORDERED, "unordered"},     {CT_OP_EXPENSIVE, "expensive"},
+                 {CT_OP_MATMUL, "matmul"},           {CT_OP_ATTENTION, "attention"}};
     const char *sep = "";
     for (size_t i = 0; i < N_OF(names); i++) {
         if ((flags & names[i].bit) != 0) {
@@ -80,7 +89,8 @@ static void add_row(cti_str *s, const ct_op *op)
     cti_str_add(s, " | ");
     add_flags(s, op->flags);
     const char *why_not = cti_grad_why_not(op->id);
-    cti_str_printf(s, " | %s | %s | %s |\n", shards[op->shard], tolerances[op->tolerance], why_not == NULL ? "yes" : why_not);
+    cti_str_printf(s, " | %s | %s | %s |\n", shards[op->shard], tolerances[op->tolerance],
+                   why_not == NULL ? "yes" : why_not);
 }
 
 static void docs(void **state)
@@ -103,7 +113,8 @@ static void docs(void **state)
         fail_msg("%s", err.message);
     }
     if (size != want.len || memcmp(have, want.data, size) != 0) {
-        fail_msg("docs/ops.md has drifted from the op list; run this test with CT_UPDATE_DOCS=1 and commit it");
+        fail_msg(
+            "docs/ops.md has drifted from the op list; run this test with CT_UPDATE_DOCS=1 and commit it");
     }
     ct_alloc_free(ct_alloc_system(), have);
     cti_str_deinit(&want);

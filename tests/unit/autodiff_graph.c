@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rooms: autodiff ops ir base */
-/* The backward graph that ct_autodiff builds: which nodes, in which order and scope, and what it refuses. That gradients are right in
- * numbers is tests/op/autodiff_fd.c's. */
+/* The backward graph that ct_autodiff builds: which nodes, in which order and scope, and what it refuses.
+ * That gradients are right in numbers is tests/op/autodiff_fd.c's. */
 #include "unit/ops_cases.h"
 
 #include "autodiff/autodiff.h"
@@ -18,21 +18,23 @@ static net net_make(void)
     return n;
 }
 
-static ct_value_id param(net *n, const char *name, ct_dtype dtype, int32_t ndim, int64_t d0, int64_t d1, int64_t d2, int64_t d3)
+static ct_value_id param(net *n, const char *name, ct_dtype dtype, int32_t ndim, int64_t d0, int64_t d1,
+                         int64_t d2, int64_t d3)
 {
     ct_value_id id;
-    const ct_value_spec spec = {name, dtype, ndim, {d0, d1, d2, d3}, dtype == CT_DTYPE_I32 ? CT_VALUE_INPUT : CT_VALUE_PARAM};
+    const ct_value_spec spec = {
+        name, dtype, ndim, {d0, d1, d2, d3}, dtype == CT_DTYPE_I32 ? CT_VALUE_INPUT : CT_VALUE_PARAM};
     if (ct_graph_add_value(n->g, &spec, &id, &n->err) != CT_OK) {
         fail_msg("%s", n->err.message);
     }
     return id;
 }
 
-#define OK(expr)                                                                                                     \
-    do {                                                                                                             \
-        if ((expr) != CT_OK) {                                                                                       \
-            fail_msg("%s: %s", #expr, n->err.message);                                                               \
-        }                                                                                                            \
+#define OK(expr)                                       \
+    do {                                               \
+        if ((expr) != CT_OK) {                         \
+            fail_msg("%s: %s", #expr, n->err.message); \
+        }                                              \
     } while (0)
 
 /* loss over x [T, D] */
@@ -42,11 +44,13 @@ static void head(net *n, ct_value_id x)
     ct_value_spec labels = {"labels", CT_DTYPE_I32, v.ndim - 1, {0}, CT_VALUE_INPUT};
     memcpy(labels.dims, v.dims, sizeof labels.dims);
     OK(ct_graph_add_value(n->g, &labels, &n->labels, &n->err));
-    OK(ct_graph_add_value(n->g, &(ct_value_spec){"inv_tokens", CT_DTYPE_F32, 1, {1}, CT_VALUE_INPUT}, &n->inv_tokens, &n->err));
+    OK(ct_graph_add_value(n->g, &(ct_value_spec){"inv_tokens", CT_DTYPE_F32, 1, {1}, CT_VALUE_INPUT},
+                          &n->inv_tokens, &n->err));
     n->w_head = param(n, "head", v.dtype, 2, 9, v.dims[v.ndim - 1], 0, 0);
     ct_value_id outs[3];
     const ct_attrs_loss attrs = {.chunks = 1};
-    OK(ct_op_emit(n->g, CT_OP_linear_cross_entropy, &attrs, (ct_value_id[]){x, n->w_head, n->labels, n->inv_tokens}, 4, outs, &n->err));
+    OK(ct_op_emit(n->g, CT_OP_linear_cross_entropy, &attrs,
+                  (ct_value_id[]){x, n->w_head, n->labels, n->inv_tokens}, 4, outs, &n->err));
     n->loss = outs[0];
 }
 
@@ -64,7 +68,8 @@ static char *backward_text(net *n)
         const ct_op *op = ct_op_row(node->op);
         cti_str_printf(&s, "%s%s", s.len == 0 ? "" : " ", op->name);
         for (int32_t k = 0; k < op->n_attr_fields; k++) {
-            cti_str_printf(&s, "%s%s", k == 0 ? "{" : ",", ct_field_text(&op->attr_fields[k], node->attrs, arena, &n->err));
+            cti_str_printf(&s, "%s%s", k == 0 ? "{" : ",",
+                           ct_field_text(&op->attr_fields[k], node->attrs, arena, &n->err));
         }
         cti_str_add(&s, op->n_attr_fields > 0 ? "}" : "");
         if (node->scope[0] != '\0') {
@@ -94,7 +99,8 @@ static void head_alone(void **state)
 {
     (void)state;
     net made = net_make(), *n = &made;
-    const ct_value_id x = param(n, "x", CT_DTYPE_F32, 2, 4, 6, 0, 0), other = param(n, "other", CT_DTYPE_F32, 1, 3, 0, 0, 0);
+    const ct_value_id x = param(n, "x", CT_DTYPE_F32, 2, 4, 6, 0, 0),
+                      other = param(n, "other", CT_DTYPE_F32, 1, 3, 0, 0, 0);
     head(n, x);
     ct_value_id grads[3];
     OK(ct_autodiff(n->g, n->loss, (ct_value_id[]){x, n->w_head, other}, 3, grads, &n->err));
@@ -105,13 +111,16 @@ static void head_alone(void **state)
     ct_graph_destroy(&n->g);
 }
 
-/* Reverse order, scopes, fan-in in a fixed order; what nobody asks for is not emitted; scope and program are as they were. */
+/* Reverse order, scopes, fan-in in a fixed order; what nobody asks for is not emitted; scope and program are
+ * as they were. */
 static void chain(void **state)
 {
     (void)state;
     net made = net_make(), *n = &made;
-    const ct_value_id x = param(n, "x", CT_DTYPE_F32, 2, 4, 6, 0, 0), w = param(n, "w", CT_DTYPE_F32, 1, 6, 0, 0, 0),
-                      wq = param(n, "wq", CT_DTYPE_F32, 2, 6, 6, 0, 0), side = param(n, "side", CT_DTYPE_F32, 2, 4, 6, 0, 0);
+    const ct_value_id x = param(n, "x", CT_DTYPE_F32, 2, 4, 6, 0, 0),
+                      w = param(n, "w", CT_DTYPE_F32, 1, 6, 0, 0, 0),
+                      wq = param(n, "wq", CT_DTYPE_F32, 2, 6, 6, 0, 0),
+                      side = param(n, "side", CT_DTYPE_F32, 2, 4, 6, 0, 0);
     ct_value_id h, q, s, unused;
     OK(ct_graph_push_scope(n->g, "layers.0", &n->err));
     OK(ct_op_rmsnorm(n->g, x, w, 1e-5, &h, &n->err));
@@ -128,8 +137,10 @@ static void chain(void **state)
     OK(ct_autodiff(n->g, n->loss, (ct_value_id[]){wq, w, side}, 3, grads, &n->err));
     assert_string_equal(ct_graph_scope(n->g), "now");
     assert_int_equal(cti_graph_program(n->g), CT_PROGRAM_FORWARD);
-    /* Nobody asks for x's gradient or for anything before w, yet h's has two parts: from the residual, then from wq. */
-    assert_backward(n, "matmul{false,false}@layers.0 add@layers.0 matmul{true,false}@layers.0 rmsnorm_grad@layers.0");
+    /* Nobody asks for x's gradient or for anything before w, yet h's has two parts: from the residual, then
+     * from wq. */
+    assert_backward(
+        n, "matmul{false,false}@layers.0 add@layers.0 matmul{true,false}@layers.0 rmsnorm_grad@layers.0");
     assert_grad_like(n, grads[0], wq);
     assert_grad_like(n, grads[1], w);
     assert_int_equal(grads[2], CT_NO_VALUE);
@@ -137,15 +148,17 @@ static void chain(void **state)
     ct_graph_destroy(&n->g);
 }
 
-/* Every differentiable op, every attribute variant that changes the rule: dims and dtypes of gradients are those of the values, the
- * graph verifies, and the nodes are the expected ones. */
+/* Every differentiable op, every attribute variant that changes the rule: dims and dtypes of gradients are
+ * those of the values, the graph verifies, and the nodes are the expected ones. */
 static void rules(void **state)
 {
     (void)state;
     static const struct {
         const char *op, *attrs, *inputs; /* inputs: f32 ones are differentiated by */
-        const char *wanted;              /* backward nodes after the gradient of the output came in through mul or cast+reshape */
+        const char
+            *wanted; /* backward nodes after the gradient of the output came in through mul or cast+reshape */
     } table[] = {
+        /* clang-format off */
         {"embedding", "", "f32[10,4] i32[2,3]", "embedding_grad{10}"},
         {"matmul", "", "f32[2,3,4] f32[4,5]", "matmul{false,true} matmul{true,false}"},
         {"matmul", "tb=true", "f32[2,3,4] f32[5,4]", "matmul{false,false} matmul{true,false}"},
@@ -172,6 +185,7 @@ static void rules(void **state)
         {"reduce_scatter", "axis=1;degree=2", "f32[4,6]", "all_gather{1,2,0}"},
         {"all_gather", "axis=1;degree=2", "f32[4,6]", "reduce_scatter{1,2}"},
         {"all_reduce", "axis=1;degree=2", "f32[4,6]", "all_reduce{1,2}"},
+        /* clang-format on */
     };
     for (size_t i = 0; i < N_OF(table); i++) {
         net made = net_make(), *n = &made;
@@ -221,16 +235,22 @@ static void rules(void **state)
     }
 }
 
-/* FSDP's path: shard f32 -> bf16 -> gather -> views; back: flat_concat bf16 -> f32 -> reduce_scatter f32, and no cast after it. */
+/* FSDP's path: shard f32 -> bf16 -> gather -> views; back: flat_concat bf16 -> f32 -> reduce_scatter f32, and
+ * no cast after it. */
 static void fsdp(void **state)
 {
     (void)state;
     net made = net_make(), *n = &made;
-    const ct_value_id shard = param(n, "flat", CT_DTYPE_F32, 1, 24, 0, 0, 0), x = param(n, "x", CT_DTYPE_BF16, 2, 4, 6, 0, 0);
+    const ct_value_id shard = param(n, "flat", CT_DTYPE_F32, 1, 24, 0, 0, 0),
+                      x = param(n, "x", CT_DTYPE_BF16, 2, 4, 6, 0, 0);
     ct_value_id half, whole, views[2], y, grad;
     OK(ct_op_cast(n->g, shard, CT_DTYPE_BF16, &half, &n->err));
-    OK(ct_op_emit(n->g, CT_OP_all_gather, &(ct_attrs_all_gather){.axis = 2, .degree = 2, .reduce_dtype = CT_DTYPE_F32}, &half, 1, &whole, &n->err));
-    const ct_attrs_flat_split split = {.offsets = {2, (int64_t[]){0, 36}}, .ndims = {2, (int64_t[]){2, 1}}, .dims = {3, (int64_t[]){6, 6, 12}}};
+    OK(ct_op_emit(n->g, CT_OP_all_gather,
+                  &(ct_attrs_all_gather){.axis = 2, .degree = 2, .reduce_dtype = CT_DTYPE_F32}, &half, 1,
+                  &whole, &n->err));
+    const ct_attrs_flat_split split = {.offsets = {2, (int64_t[]){0, 36}},
+                                       .ndims = {2, (int64_t[]){2, 1}},
+                                       .dims = {3, (int64_t[]){6, 6, 12}}};
     OK(ct_op_emit(n->g, CT_OP_flat_split, &split, &whole, 1, views, &n->err));
     OK(ct_op_matmul(n->g, x, views[0], CT_NO_VALUE, false, true, &y, &n->err));
     head(n, y);
@@ -248,7 +268,9 @@ static void mixed_dtypes(void **state)
     net made = net_make(), *n = &made;
     const ct_value_id w = param(n, "w", CT_DTYPE_BF16, 2, 4, 6, 0, 0);
     ct_value_id whole, part, s, grad;
-    OK(ct_op_emit(n->g, CT_OP_all_gather, &(ct_attrs_all_gather){.axis = 0, .degree = 2, .reduce_dtype = CT_DTYPE_F32}, &w, 1, &whole, &n->err));
+    OK(ct_op_emit(n->g, CT_OP_all_gather,
+                  &(ct_attrs_all_gather){.axis = 0, .degree = 2, .reduce_dtype = CT_DTYPE_F32}, &w, 1, &whole,
+                  &n->err));
     OK(ct_op_emit(n->g, CT_OP_slice, &(ct_attrs_slice){0, 0, 4}, &whole, 1, &part, &n->err));
     OK(ct_op_add(n->g, part, w, &s, &n->err));
     head(n, s);
@@ -279,27 +301,33 @@ static void refused(void **state)
 {
     (void)state;
     net made = net_make(), *n = &made;
-    const ct_value_id x = param(n, "x", CT_DTYPE_F32, 4, 2, 3, 4, 8), pos = param(n, "pos", CT_DTYPE_I32, 2, 2, 3, 0, 0),
-                      table = param(n, "table", CT_DTYPE_F32, 3, 16, 4, 2, 0), first = param(n, "first", CT_DTYPE_I32, 1, 1, 0, 0, 0);
+    const ct_value_id x = param(n, "x", CT_DTYPE_F32, 4, 2, 3, 4, 8),
+                      pos = param(n, "pos", CT_DTYPE_I32, 2, 2, 3, 0, 0),
+                      table = param(n, "table", CT_DTYPE_F32, 3, 16, 4, 2, 0),
+                      first = param(n, "first", CT_DTYPE_I32, 1, 1, 0, 0, 0);
     ct_value_id cos, sin, turned, again, norm[2], w = param(n, "w", CT_DTYPE_F32, 1, 8, 0, 0, 0);
     OK(ct_graph_set_scope(n->g, "rows", &n->err));
     OK(ct_op_rope_rows(n->g, pos, table, &cos, &sin, &n->err));
     OK(ct_graph_set_scope(n->g, "", &n->err));
     OK(ct_op_rotary_mul(n->g, x, cos, sin, &turned, &n->err));
     OK(ct_op_rope(n->g, turned, pos, table, &again, &n->err));
-    OK(ct_op_emit(n->g, CT_OP_rmsnorm, &(ct_attrs_rmsnorm){1e-5}, (ct_value_id[]){again, w}, 2, norm, &n->err));
+    OK(ct_op_emit(n->g, CT_OP_rmsnorm, &(ct_attrs_rmsnorm){1e-5}, (ct_value_id[]){again, w}, 2, norm,
+                  &n->err));
     head(n, norm[0]);
     assert_refused(n, n->loss, 1000, CT_ERR_RANGE, "value 1000 to differentiate by does not exist");
     assert_refused(n, 1000, x, CT_ERR_RANGE, "the loss, value 1000, does not exist");
     assert_refused(n, n->loss, pos, CT_ERR_UNSUPPORTED, "value 'pos' is i32; only floats have gradients");
     assert_refused(n, n->loss + 1, x, CT_ERR_UNSUPPORTED, "is not the loss of a linear_cross_entropy node");
     assert_refused(n, x, x, CT_ERR_UNSUPPORTED, "is not the loss of a linear_cross_entropy node");
-    assert_refused(n, n->loss, table, CT_ERR_UNSUPPORTED, "(rope) in '': it has no gradient for input 2, value %2 'table'");
-    assert_refused(n, n->loss, n->inv_tokens, CT_ERR_UNSUPPORTED, "(linear_cross_entropy) in '': it has no gradient for input 3");
+    assert_refused(n, n->loss, table, CT_ERR_UNSUPPORTED,
+                   "(rope) in '': it has no gradient for input 2, value %2 'table'");
+    assert_refused(n, n->loss, n->inv_tokens, CT_ERR_UNSUPPORTED,
+                   "(linear_cross_entropy) in '': it has no gradient for input 3");
     ct_graph_destroy(&n->g);
 
     *n = net_make(); /* an output that its rule does not take: rstd */
-    const ct_value_id x2 = param(n, "x", CT_DTYPE_F32, 2, 4, 8, 0, 0), w2 = param(n, "w", CT_DTYPE_F32, 1, 8, 0, 0, 0);
+    const ct_value_id x2 = param(n, "x", CT_DTYPE_F32, 2, 4, 8, 0, 0),
+                      w2 = param(n, "w", CT_DTYPE_F32, 1, 8, 0, 0, 0);
     ct_value_id rows;
     OK(ct_op_emit(n->g, CT_OP_rmsnorm, &(ct_attrs_rmsnorm){1e-5}, (ct_value_id[]){x2, w2}, 2, norm, &n->err));
     OK(ct_op_reshape(n->g, norm[1], (int64_t[]){1, 4}, 2, &rows, &n->err));
@@ -312,7 +340,8 @@ static void refused(void **state)
     ct_graph_destroy(&n->g);
 
     *n = net_make(); /* an op without a rule on the way */
-    const ct_value_id cache = param(n, "cache", CT_DTYPE_F32, 4, 1, 8, 1, 4), k = param(n, "k", CT_DTYPE_F32, 4, 1, 2, 1, 4),
+    const ct_value_id cache = param(n, "cache", CT_DTYPE_F32, 4, 1, 8, 1, 4),
+                      k = param(n, "k", CT_DTYPE_F32, 4, 1, 2, 1, 4),
                       start = param(n, "start", CT_DTYPE_I32, 1, 1, 0, 0, 0);
     ct_value_id filled, row;
     OK(ct_graph_set_scope(n->g, "layers.1", &n->err));
@@ -320,19 +349,23 @@ static void refused(void **state)
     OK(ct_graph_set_scope(n->g, "", &n->err));
     OK(ct_op_reshape(n->g, filled, (int64_t[]){1, -1}, 2, &row, &n->err));
     head(n, row);
-    assert_refused(n, n->loss, k, CT_ERR_UNSUPPORTED,
-                   "gradient of node 0 (kv_append) in 'layers.1': it has no gradient rule: it updates state in place");
+    assert_refused(
+        n, n->loss, k, CT_ERR_UNSUPPORTED,
+        "gradient of node 0 (kv_append) in 'layers.1': it has no gradient rule: it updates state in place");
     (void)first;
     ct_graph_destroy(&n->g);
 
     *n = net_make(); /* views that overlap */
     const ct_value_id flat = param(n, "flat", CT_DTYPE_F32, 1, 12, 0, 0, 0);
     ct_value_id views[2], sum;
-    const ct_attrs_flat_split split = {.offsets = {2, (int64_t[]){0, 4}}, .ndims = {2, (int64_t[]){2, 2}}, .dims = {4, (int64_t[]){1, 6, 1, 6}}};
+    const ct_attrs_flat_split split = {.offsets = {2, (int64_t[]){0, 4}},
+                                       .ndims = {2, (int64_t[]){2, 2}},
+                                       .dims = {4, (int64_t[]){1, 6, 1, 6}}};
     OK(ct_op_emit(n->g, CT_OP_flat_split, &split, &flat, 1, views, &n->err));
     OK(ct_op_add(n->g, views[0], views[1], &sum, &n->err));
     head(n, sum);
-    assert_refused(n, n->loss, flat, CT_ERR_SHAPE, "(flat_split) in '': flat_concat(f32 [1, 6], f32 [1, 6]): input 1 at 4 begins before");
+    assert_refused(n, n->loss, flat, CT_ERR_SHAPE,
+                   "(flat_split) in '': flat_concat(f32 [1, 6], f32 [1, 6]): input 1 at 4 begins before");
     ct_graph_destroy(&n->g);
 }
 
@@ -376,8 +409,10 @@ static void rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(head_alone), cmocka_unit_test(chain),   cmocka_unit_test(rules),           cmocka_unit_test(fsdp),
-        cmocka_unit_test(mixed_dtypes), cmocka_unit_test(refused), cmocka_unit_test(memory_runs_out), cmocka_unit_test(rows),
+        cmocka_unit_test(head_alone),      cmocka_unit_test(chain),
+        cmocka_unit_test(rules),           cmocka_unit_test(fsdp),
+        cmocka_unit_test(mixed_dtypes),    cmocka_unit_test(refused),
+        cmocka_unit_test(memory_runs_out), cmocka_unit_test(rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,9 @@ static ct_value_id input(ct_graph *g, const char *name)
 {
     ct_value_id id;
     ct_err err = {0};
-    assert_int_equal(ct_graph_add_value(g, &(ct_value_spec){name, CT_DTYPE_BF16, 2, {3, 5}, CT_VALUE_INPUT}, &id, &err), CT_OK);
+    assert_int_equal(
+        ct_graph_add_value(g, &(ct_value_spec){name, CT_DTYPE_BF16, 2, {3, 5}, CT_VALUE_INPUT}, &id, &err),
+        CT_OK);
     return id;
 }
 
@@ -27,7 +29,8 @@ static ct_node_id node(ct_graph *g, ct_value_id in)
     ct_node_id id;
     ct_err err = {0};
     const ct_value_spec out = {"", CT_DTYPE_F32, 1, {7}, CT_VALUE_ACT};
-    assert_int_equal(ct_graph_add_node(g, 4, &(int64_t){42}, sizeof(int64_t), &in, 1, &out, 1, &id, &err), CT_OK);
+    assert_int_equal(ct_graph_add_node(g, 4, &(int64_t){42}, sizeof(int64_t), &in, 1, &out, 1, &id, &err),
+                     CT_OK);
     return id;
 }
 
@@ -64,6 +67,7 @@ static void bad_values(void **state)
         ct_status status;
         const char *words;
     } table[] = {
+        /* clang-format off */
         {{"x", CT_DTYPE_F32, 1, {1}, CT_VALUE_PARAM}, CT_ERR_RANGE, "has a value 'x' already"},
         {{"", CT_DTYPE_F32, 1, {1}, CT_VALUE_PARAM}, CT_ERR_RANGE, "a value of kind 'param' needs a name"},
         {{NULL, CT_DTYPE_F32, 1, {1}, CT_VALUE_GRAD}, CT_ERR_RANGE, "needs a name"},
@@ -74,6 +78,7 @@ static void bad_values(void **state)
         {{"y", CT_DTYPE_U8, 2, {INT64_MAX, 2}, CT_VALUE_INPUT}, CT_ERR_SHAPE, "does not fit"},
         {{"y", CT_DTYPE_F64, 1, {INT64_MAX / 4}, CT_VALUE_INPUT}, CT_ERR_SHAPE, "does not fit"},
         {{"y", CT_DTYPE_F32, 1, {1}, CT_VALUE_KIND_COUNT}, CT_ERR_RANGE, "is no kind of value"},
+        /* clang-format on */
     };
     ct_graph *g = graph_new(ct_alloc_system());
     (void)input(g, "x");
@@ -89,9 +94,12 @@ static void bad_values(void **state)
     }
     ct_err err = {0};
     ct_node_id n;
-    assert_int_equal(ct_graph_add_node(g, 0, NULL, 0, (ct_value_id[]){1}, 1, NULL, 0, &n, &err), CT_ERR_RANGE);
+    assert_int_equal(ct_graph_add_node(g, 0, NULL, 0, (ct_value_id[]){1}, 1, NULL, 0, &n, &err),
+                     CT_ERR_RANGE);
     err = (ct_err){0};
-    assert_int_equal(ct_graph_add_node(g, 0, NULL, 0, (ct_value_id[]){0}, 1, &(ct_value_spec){.ndim = 9}, 1, &n, &err), CT_ERR_SHAPE);
+    assert_int_equal(
+        ct_graph_add_node(g, 0, NULL, 0, (ct_value_id[]){0}, 1, &(ct_value_spec){.ndim = 9}, 1, &n, &err),
+        CT_ERR_SHAPE);
     assert_int_equal(ct_graph_n_nodes(g), 0);
     ct_graph_destroy(&g);
 }
@@ -202,7 +210,9 @@ static void memory_runs_out(void **state)
             const int32_t before = ct_graph_n_values(g);
             st = ct_graph_push_scope(g, "a", &err);
             st = st != CT_OK ? st : ct_graph_add_value(g, &spec, &x, &err);
-            st = st != CT_OK ? st : ct_graph_add_node(g, 0, name, 4, &x, 1, (ct_value_spec[2]){spec, spec}, 2, &n, &err);
+            st = st != CT_OK
+                     ? st
+                     : ct_graph_add_node(g, 0, name, 4, &x, 1, (ct_value_spec[2]){spec, spec}, 2, &n, &err);
             if (st == CT_OK) {
                 st = ct_graph_set_order(g, &n, 1, &err);
             } else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops as lines of text: op, attributes, inputs, and the outputs its rule has to make or the words its error has to hold. Shared by
- * the tests of shape rules, printer, parser and autodiff. Every op has a line that works and, where something can be wrong with it,
- * one that fails (ops_shape.c checks that). */
+/* Ops as lines of text: op, attributes, inputs, and the outputs its rule has to make or the words its error
+ * has to hold. Shared by the tests of shape rules, printer, parser and autodiff. Every op has a line that
+ * works and, where something can be wrong with it, one that fails (ops_shape.c checks that). */
 #ifndef CT_TESTS_OPS_CASES_H
 #define CT_TESTS_OPS_CASES_H
 
@@ -224,7 +224,8 @@ static inline void *case_attrs(ct_graph *g, const ct_op *op, const char *text)
     ct_arena *arena = ct_graph_arena(g);
     void *attrs = ct_arena_alloc(arena, op->attrs_bytes, &err);
     assert_non_null(attrs);
-    assert_int_equal(ct_fields_default(op->attr_fields, (size_t)op->n_attr_fields, attrs, arena, &err), CT_OK);
+    assert_int_equal(ct_fields_default(op->attr_fields, (size_t)op->n_attr_fields, attrs, arena, &err),
+                     CT_OK);
     char word[512];
     for (const char *p = text; (p = case_next(p, ';', word, sizeof word)) != NULL;) {
         char *value = strchr(word, '=');
@@ -239,8 +240,10 @@ static inline void *case_attrs(ct_graph *g, const ct_op *op, const char *text)
     return attrs;
 }
 
-/* Emits the op with inputs of its own. out_ids holds 16; *out_n of them are set. Inputs whose memory is updated are STATEs by kind. */
-static inline ct_status case_emit(ct_graph *g, const op_case *c, ct_value_id *out_ids, int32_t *out_n, ct_err *err)
+/* Emits the op with inputs of its own. out_ids holds 16; *out_n of them are set. Inputs whose memory is
+ * updated are STATEs by kind. */
+static inline ct_status case_emit(ct_graph *g, const op_case *c, ct_value_id *out_ids, int32_t *out_n,
+                                  ct_err *err)
 {
     const ct_op *op = ct_op_find(c->op);
     assert_non_null(op);

@@ -138,7 +138,8 @@ static void format(void **state)
     ct_graph *g = case_graph("format");
     ct_err err = {0};
     ct_value_id x, w, y, z;
-    const ct_value_spec xs = {"x", CT_DTYPE_F32, 2, {2, 4}, CT_VALUE_INPUT}, ws = {"layers.0.wq", CT_DTYPE_F32, 2, {6, 4}, CT_VALUE_PARAM};
+    const ct_value_spec xs = {"x", CT_DTYPE_F32, 2, {2, 4}, CT_VALUE_INPUT},
+                        ws = {"layers.0.wq", CT_DTYPE_F32, 2, {6, 4}, CT_VALUE_PARAM};
     assert_int_equal(ct_graph_add_value(g, &xs, &x, &err), CT_OK);
     assert_int_equal(ct_graph_add_value(g, &ws, &w, &err), CT_OK);
     ct_graph_value(g, w)->placement[3].kind = CT_PLACE_SHARD;
@@ -171,6 +172,7 @@ static void refused(void **state)
         const char *text, *words;
         ct_status status;
     } table[] = {
+        /* clang-format off */
         {"", "line 1, column 1: wanted 'ctitan graph 1', found ''", CT_ERR_FORMAT},
         {"ctitan graph 2\n", "wanted 'ctitan graph 1', found 'ctitan graph 2'", CT_ERR_FORMAT},
         {"ctitan graph 12\n", "wanted the end of the line", CT_ERR_FORMAT},
@@ -205,12 +207,15 @@ static void refused(void **state)
          "outputs must be numbered in order of nodes", CT_ERR_FORMAT},
         {X "%1 act f32 [2]\n#0 %1 = add(%0, %0) forward\n#1 %1 = add(%0, %0) forward\n", "made twice", CT_ERR_FORMAT},
         {X "%1 act f32 [2]\n#0 %1 = add(%0 %0) forward\n", "wanted ','", CT_ERR_FORMAT},
+        /* clang-format on */
     };
     for (size_t i = 0; i < N_OF(table); i++) {
         ct_graph *g = NULL;
         ct_err err = {0};
-        const ct_status st = ct_graph_parse(ct_alloc_system(), table[i].text, strlen(table[i].text), "bad", &g, &err);
-        if (st != table[i].status || err.status != st || strstr(err.message, table[i].words) == NULL || g != NULL) {
+        const ct_status st =
+            ct_graph_parse(ct_alloc_system(), table[i].text, strlen(table[i].text), "bad", &g, &err);
+        if (st != table[i].status || err.status != st || strstr(err.message, table[i].words) == NULL ||
+            g != NULL) {
             fail_msg("case %zu: %s, '%s'; wanted '%s'", i, ct_status_name(st), err.message, table[i].words);
         }
     }

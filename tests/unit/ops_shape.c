@@ -26,9 +26,10 @@ static void shapes(void **state)
         int32_t n_out;
         const ct_status st = case_emit(g, c, outs, &n_out, &err);
         if (!op_case_is_good(c)) {
-            if (st != CT_ERR_SHAPE || strstr(err.message, c->wanted + 1) == NULL || strstr(err.message, c->op) != err.message) {
-                fail_msg("%s {%s} (%s): status %s, '%s'; wanted '%s'", c->op, c->attrs, c->inputs, ct_status_name(st), err.message,
-                         c->wanted + 1);
+            if (st != CT_ERR_SHAPE || strstr(err.message, c->wanted + 1) == NULL ||
+                strstr(err.message, c->op) != err.message) {
+                fail_msg("%s {%s} (%s): status %s, '%s'; wanted '%s'", c->op, c->attrs, c->inputs,
+                         ct_status_name(st), err.message, c->wanted + 1);
             }
             assert_int_equal(ct_graph_n_nodes(g), 0);
         } else {
@@ -157,6 +158,7 @@ static void costs(void **state)
         const char *op, *attrs, *inputs;
         double flops, bytes;
     } table[] = {
+        /* clang-format off */
         {"matmul", "tb=true", "bf16[2,3,4] bf16[5,4]", 2.0 * 6 * 4 * 5, 2.0 * (24 + 20 + 30)},
         {"matmul", "ta=true", "f32[3,2] f32[3,5] f32[2,5]", 2.0 * 2 * 3 * 5 + 10, 4.0 * (6 + 15 + 10 + 10)},
         {"sdpa", "", "f32[2,3,4,8] f32[2,5,2,8] f32[2,5,2,8] i32[6,4] i32[1]", 4.0 * 2 * 3 * 5 * 4 * 8,
@@ -168,6 +170,7 @@ static void costs(void **state)
          4.0 * (48 + 80 + 6 + 1 + 48 + 80) + 8},
         {"reshape", "dims=12", "f32[2,6]", 0, 0},
         {"add", "", "f32[2,3] f32[2,3]", 0, 4.0 * 18},
+        /* clang-format on */
     };
     for (size_t i = 0; i < N_OF(table); i++) {
         ct_graph *g = case_graph("cost");
@@ -176,7 +179,8 @@ static void costs(void **state)
         int32_t n;
         const op_case c = {table[i].op, table[i].attrs, table[i].inputs, ""};
         assert_int_equal(case_emit(g, &c, outs, &n, &err), CT_OK);
-        if (ct_graph_flops(g, CT_PROGRAM_FORWARD) != table[i].flops || ct_graph_flops(g, CT_PROGRAM_EVAL) != 0.0) {
+        if (ct_graph_flops(g, CT_PROGRAM_FORWARD) != table[i].flops ||
+            ct_graph_flops(g, CT_PROGRAM_EVAL) != 0.0) {
             fail_msg("%s: %f FLOPs, wanted %f", c.op, ct_graph_flops(g, CT_PROGRAM_FORWARD), table[i].flops);
         }
         const double bytes = cti_node_bytes(g, ct_graph_node_c(g, 0));
@@ -190,8 +194,9 @@ static void costs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes),        cmocka_unit_test(every_op_has_cases), cmocka_unit_test(rows),
-        cmocka_unit_test(attrs_are_copied), cmocka_unit_test(aliases),         cmocka_unit_test(emit_refuses),
+        cmocka_unit_test(shapes),  cmocka_unit_test(every_op_has_cases),
+        cmocka_unit_test(rows),    cmocka_unit_test(attrs_are_copied),
+        cmocka_unit_test(aliases), cmocka_unit_test(emit_refuses),
         cmocka_unit_test(costs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

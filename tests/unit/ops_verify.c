@@ -6,9 +6,9 @@
 /* x -> rmsnorm -> matmul -> add(y, y) forward; adamw-like updates in the optimizer program. */
 typedef struct sample {
     ct_graph *g;
-    ct_value_id x, w, y, z;                 /* y = matmul(x, w); z = add(y, y) */
-    ct_value_id acc, grad, first, acc_new;  /* accumulate, backward */
-    ct_value_id sum;                        /* sumsq(acc_new), optimizer */
+    ct_value_id x, w, y, z;                /* y = matmul(x, w); z = add(y, y) */
+    ct_value_id acc, grad, first, acc_new; /* accumulate, backward */
+    ct_value_id sum;                       /* sumsq(acc_new), optimizer */
     ct_node_id matmul, add, accumulate, sumsq;
 } sample;
 
@@ -24,7 +24,8 @@ static sample sample_make(void)
 {
     sample s = {.g = case_graph("sample")};
     ct_err err = {0};
-    const ct_value_spec x = {"x", CT_DTYPE_F32, 2, {2, 3}, CT_VALUE_INPUT}, w = {"w", CT_DTYPE_F32, 2, {3, 4}, CT_VALUE_PARAM};
+    const ct_value_spec x = {"x", CT_DTYPE_F32, 2, {2, 3}, CT_VALUE_INPUT},
+                        w = {"w", CT_DTYPE_F32, 2, {3, 4}, CT_VALUE_PARAM};
     assert_int_equal(ct_graph_add_value(s.g, &x, &s.x, &err), CT_OK);
     assert_int_equal(ct_graph_add_value(s.g, &w, &s.w, &err), CT_OK);
     s.acc = value(s.g, "acc", CT_DTYPE_F32, CT_VALUE_GRAD, 8);
@@ -34,7 +35,9 @@ static sample sample_make(void)
     assert_int_equal(ct_op_matmul(s.g, s.x, s.w, CT_NO_VALUE, false, false, &s.y, &err), CT_OK);
     assert_int_equal(ct_op_add(s.g, s.y, s.y, &s.z, &err), CT_OK);
     ct_graph_set_program(s.g, CT_PROGRAM_BACKWARD);
-    assert_int_equal(ct_op_emit(s.g, CT_OP_accumulate, NULL, (ct_value_id[]){s.acc, s.grad, s.first}, 3, &s.acc_new, &err), CT_OK);
+    assert_int_equal(
+        ct_op_emit(s.g, CT_OP_accumulate, NULL, (ct_value_id[]){s.acc, s.grad, s.first}, 3, &s.acc_new, &err),
+        CT_OK);
     ct_graph_set_program(s.g, CT_PROGRAM_OPTIMIZER);
     assert_int_equal(ct_op_emit(s.g, CT_OP_sumsq, NULL, &s.acc_new, 1, &s.sum, &err), CT_OK);
     s.matmul = 0;
@@ -46,6 +49,7 @@ static sample sample_make(void)
 }
 
 /* What is done to the sample before it is verified. */
+/* clang-format off */
 static void swap_order(sample *s) { assert_int_equal(ct_graph_set_order(s->g, (ct_node_id[]){1, 0, 2, 3}, 4, NULL), CT_OK); }
 static void drop_producer(sample *s) { assert_int_equal(ct_graph_set_order(s->g, (ct_node_id[]){1, 2, 3}, 3, NULL), CT_OK); }
 static void swap_programs(sample *s) { assert_int_equal(ct_graph_set_order(s->g, (ct_node_id[]){0, 2, 1, 3}, 4, NULL), CT_OK); }
@@ -72,6 +76,7 @@ static void bad_kind(sample *s) { ct_graph_value(s->g, s->x)->kind = CT_VALUE_KI
 static void same_name(sample *s) { ct_graph_value(s->g, s->w)->name = "x"; }
 static void no_name(sample *s) { ct_graph_value(s->g, s->w)->name = ""; }
 static void const_update(sample *s) { ct_graph_value(s->g, s->acc)->kind = CT_VALUE_CONST; }
+/* clang-format on */
 static void stale_in_program(sample *s)
 {
     ct_node *n = ct_graph_node(s->g, s->sumsq);
@@ -86,6 +91,7 @@ static void violations(void **state)
         void (*spoil)(sample *s);
         const char *words;
     } table[] = {
+        /* clang-format off */
         {swap_order, "node 1 (add) in 'head': reads %5, which no earlier node of the order makes"},
         {drop_producer, "reads %5, which no earlier node of the order makes"},
         {swap_programs, "of program 'forward' comes after one of 'backward'; the order is by program"},
@@ -113,13 +119,15 @@ static void violations(void **state)
         {no_name, "value %1 of kind 'param' has no name"},
         {const_update, "node 2 (accumulate) in 'head': overwrites the constant 'acc'"},
         {stale_in_program, "node 3 (sumsq) in 'head': reads %2 'acc' after node 2 overwrote it"},
+        /* clang-format on */
     };
     for (size_t i = 0; i < N_OF(table); i++) {
         sample s = sample_make();
         table[i].spoil(&s);
         ct_err err = {0};
         const ct_status st = ct_graph_verify(s.g, &err);
-        if (st != CT_ERR_STATE || strstr(err.message, table[i].words) == NULL || strncmp(err.message, "graph 'sample': ", 16) != 0) {
+        if (st != CT_ERR_STATE || strstr(err.message, table[i].words) == NULL ||
+            strncmp(err.message, "graph 'sample': ", 16) != 0) {
             fail_msg("case %zu: %s, '%s'; wanted '%s'", i, ct_status_name(st), err.message, table[i].words);
         }
         ct_graph_destroy(&s.g);
@@ -144,12 +152,17 @@ static void overlap(void **state)
     for (int reads = 0; reads < 3; reads++) {
         ct_graph *g = case_graph("overlap");
         ct_err err = {0};
-        const ct_value_id flat = value(g, "flat", CT_DTYPE_F32, CT_VALUE_GRAD, 12), x = value(g, "g", CT_DTYPE_F32, CT_VALUE_INPUT, 6),
+        const ct_value_id flat = value(g, "flat", CT_DTYPE_F32, CT_VALUE_GRAD, 12),
+                          x = value(g, "g", CT_DTYPE_F32, CT_VALUE_INPUT, 6),
                           first = value(g, "first", CT_DTYPE_I32, CT_VALUE_INPUT, 1);
         ct_value_id views[2], made, sum;
-        const ct_attrs_flat_split split = {.offsets = {2, (int64_t[]){0, 6}}, .ndims = {2, (int64_t[]){1, 1}}, .dims = {2, (int64_t[]){6, 6}}};
+        const ct_attrs_flat_split split = {.offsets = {2, (int64_t[]){0, 6}},
+                                           .ndims = {2, (int64_t[]){1, 1}},
+                                           .dims = {2, (int64_t[]){6, 6}}};
         assert_int_equal(ct_op_emit(g, CT_OP_flat_split, &split, &flat, 1, views, &err), CT_OK);
-        assert_int_equal(ct_op_emit(g, CT_OP_accumulate, NULL, (ct_value_id[]){views[1], x, first}, 3, &made, &err), CT_OK);
+        assert_int_equal(
+            ct_op_emit(g, CT_OP_accumulate, NULL, (ct_value_id[]){views[1], x, first}, 3, &made, &err),
+            CT_OK);
         const ct_value_id read[] = {views[0], views[1], flat};
         assert_int_equal(ct_op_emit(g, CT_OP_sumsq, NULL, &read[reads], 1, &sum, &err), CT_OK);
         const ct_status st = ct_graph_verify(g, &err);
@@ -199,10 +212,8 @@ static void reinfer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(violations),
-        cmocka_unit_test(next_program_reads_the_source),
-        cmocka_unit_test(overlap),
-        cmocka_unit_test(stale_view_in_later_program),
+        cmocka_unit_test(violations), cmocka_unit_test(next_program_reads_the_source),
+        cmocka_unit_test(overlap),    cmocka_unit_test(stale_view_in_later_program),
         cmocka_unit_test(reinfer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
