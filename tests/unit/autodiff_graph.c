@@ -339,6 +339,19 @@ static void refused(void **state)
     assert_refused(n, n->loss, x2, CT_ERR_UNSUPPORTED, "the loss is read by a node (scale)");
     ct_graph_destroy(&n->g);
 
+    *n = net_make(); /* a loss inside a loss */
+    const ct_value_id x3 = param(n, "x", CT_DTYPE_F64, 2, 4, 8, 0, 0);
+    const ct_value_id w3 = param(n, "w", CT_DTYPE_F64, 2, 9, 8, 0, 0),
+                      l3 = param(n, "l", CT_DTYPE_I32, 1, 4, 0, 0, 0),
+                      i3 = param(n, "i", CT_DTYPE_F32, 1, 1, 0, 0, 0);
+    ct_value_id inner[3], one;
+    OK(ct_op_emit(n->g, CT_OP_linear_cross_entropy, &(ct_attrs_loss){1}, (ct_value_id[]){x3, w3, l3, i3}, 4,
+                  inner, &n->err));
+    OK(ct_op_reshape(n->g, inner[0], (int64_t[]){1, 1}, 2, &one, &n->err));
+    head(n, one);
+    assert_refused(n, n->loss, x3, CT_ERR_UNSUPPORTED, "it is a loss inside a loss; a graph has one");
+    ct_graph_destroy(&n->g);
+
     *n = net_make(); /* an op without a rule on the way */
     const ct_value_id cache = param(n, "cache", CT_DTYPE_F32, 4, 1, 8, 1, 4),
                       k = param(n, "k", CT_DTYPE_F32, 4, 1, 2, 1, 4),

@@ -151,6 +151,81 @@ static void emit_refuses(void **state)
     ct_graph_destroy(&g);
 }
 
+/* More inputs and outputs than fit on the stack, and more than an op may have. */
+static void many_values(void **state)
+{
+    (void)state;
+    enum { MANY = 100 };
+    ct_graph *g = case_graph("many");
+    ct_err err = {0};
+    ct_value_id flat, sums[MANY], views[MANY], total;
+    const ct_value_spec spec = {"flat", CT_DTYPE_F32, 1, {2 * MANY}, CT_VALUE_INPUT};
+    assert_int_equal(ct_graph_add_value(g, &spec, &flat, &err), CT_OK);
+    static int64_t offsets[CTI_OP_MAX_IN + 1], ones[CTI_OP_MAX_IN + 1];
+    for (int64_t i = 0; i <= CTI_OP_MAX_IN; i++) {
+        offsets[i] = 2 * i;
+        ones[i] = 1;
+    }
+    ct_attrs_flat_split split = {{MANY, offsets}, {MANY, ones}, {MANY, ones}};
+    assert_int_equal(ct_op_emit(g, CT_OP_flat_split, &split, &flat, 1, views, &err), CT_OK);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(ct_graph_value_c(g, views[i])->alias_offset, 2 * i);
+        assert_int_equal(ct_op_emit(g, CT_OP_sumsq, NULL, &views[i], 1, &sums[i], &err), CT_OK);
+    }
+    assert_int_equal(ct_op_emit(g, CT_OP_add_n, NULL, sums, MANY, &total, &err), CT_OK);
+    assert_int_equal(ct_graph_verify(g, &err), CT_OK);
+    assert_int_equal(ct_op_emit(g, CT_OP_add_n, NULL, views, MANY, &total, &err), CT_ERR_SHAPE);
+    assert_non_null(strstr(err.message, "… 100 inputs): input 0 must be f64"));
+    err = (ct_err){0};
+    split.offsets.n = split.ndims.n = split.dims.n = CTI_OP_MAX_IN + 1;
+    assert_int_equal(ct_op_emit(g, CT_OP_flat_split, &split, &flat, 1, views, &err), CT_ERR_SHAPE);
+    assert_non_null(strstr(err.message, "4097 outputs; the most is 4096"));
+    ct_graph_destroy(&g);
+}
+
+/* The typed emitters hand inputs and attributes on as they are. */
+static void emitters(void **state)
+{
+    (void)state;
+    ct_graph *g = case_graph("emitters");
+    ct_err err = {0};
+    static const char *const words[] = {"f32[1,4,2,6]", "f32[4,2,6]", "i32[1,4]", "f32[8,3,2]",  "i32[2,4]",
+                                        "i32[1]",       "f32[9,6]",   "f32[6]",   "f32[1,8,2,6]"};
+    enum { X, X3, POS, TABLE, SEGMENTS, N_SEGMENTS, EMB, NORM, CACHE, COUNT };
+    ct_value_id v[COUNT], y, z;
+    for (int i = 0; i < COUNT; i++) {
+        ct_value_spec spec = case_spec(words[i]);
+        char name[8];
+        (void)snprintf(name, sizeof name, "v%d", i);
+        spec.name = name;
+        spec.kind = i == CACHE ? CT_VALUE_STATE : CT_VALUE_INPUT;
+        assert_int_equal(ct_graph_add_value(g, &spec, &v[i], &err), CT_OK);
+    }
+    assert_int_equal(ct_op_embedding(g, v[EMB], v[POS], &y, &err), CT_OK);
+    assert_int_equal(ct_op_rmsnorm(g, y, v[NORM], 1e-6, &y, &err), CT_OK);
+    assert_int_equal(ct_op_matmul(g, y, v[EMB], CT_NO_VALUE, false, true, &z, &err), CT_OK);
+    assert_int_equal(ct_op_matmul(g, y, v[EMB], z, false, true, &z, &err), CT_OK);
+    assert_int_equal(ct_op_silu_mul(g, z, z, &z, &err), CT_OK);
+    assert_int_equal(ct_op_scale(g, z, 0.5, &z, &err), CT_OK);
+    assert_int_equal(ct_op_mul(g, z, z, &z, &err), CT_OK);
+    assert_int_equal(ct_op_cast(g, z, CT_DTYPE_BF16, &z, &err), CT_OK);
+    assert_int_equal(ct_op_rope(g, v[X], v[POS], v[TABLE], &y, &err), CT_OK);
+    ct_value_id cos, sin, ends_q, ends_k;
+    assert_int_equal(ct_op_rope_rows(g, v[POS], v[TABLE], &cos, &sin, &err), CT_OK);
+    assert_int_equal(ct_op_rotary_mul(g, v[X], cos, sin, &y, &err), CT_OK);
+    assert_int_equal(ct_op_sdpa(g, y, y, y, v[SEGMENTS], v[N_SEGMENTS], 0.25, &z, &err), CT_OK);
+    const ct_attrs_sdpa *sdpa = ct_graph_node_c(g, ct_graph_n_nodes(g) - 1)->attrs;
+    assert_true(sdpa->scale == 0.25 && sdpa->causal && sdpa->window == 0);
+    assert_int_equal(ct_op_segment_ends(g, v[SEGMENTS], v[N_SEGMENTS], &ends_q, &ends_k, &err), CT_OK);
+    assert_int_equal(ct_op_sdpa_tnd(g, v[X3], v[X3], v[X3], ends_q, ends_k, v[N_SEGMENTS], 0.5, &z, &err),
+                     CT_OK);
+    assert_int_equal(ct_op_kv_append(g, v[CACHE], y, v[N_SEGMENTS], &z, &err), CT_OK);
+    assert_int_equal(ct_graph_value_c(g, z)->alias_of, v[CACHE]);
+    assert_int_equal(ct_graph_verify(g, &err), CT_OK);
+    assert_int_equal(ct_op_rmsnorm(g, y, v[EMB], 1e-6, &z, &err), CT_ERR_SHAPE);
+    ct_graph_destroy(&g);
+}
+
 static void costs(void **state)
 {
     (void)state;
@@ -194,10 +269,11 @@ static void costs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes),  cmocka_unit_test(every_op_has_cases),
-        cmocka_unit_test(rows),    cmocka_unit_test(attrs_are_copied),
-        cmocka_unit_test(aliases), cmocka_unit_test(emit_refuses),
-        cmocka_unit_test(costs),
+        cmocka_unit_test(shapes),   cmocka_unit_test(every_op_has_cases),
+        cmocka_unit_test(rows),     cmocka_unit_test(attrs_are_copied),
+        cmocka_unit_test(aliases),  cmocka_unit_test(emit_refuses),
+        cmocka_unit_test(costs),    cmocka_unit_test(many_values),
+        cmocka_unit_test(emitters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
