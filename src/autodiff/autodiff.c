@@ -14,7 +14,7 @@ typedef struct grad_row {
 
 enum { OUTS_FIRST, OUTS_ALL };
 #define GRAD(op, outs) [CT_OP_##op] = {.rule = cti_rule_##op, .takes_all = OUTS_##outs},
-#define NONE(op, reason) [CT_OP_##op] = {.why_not = reason},
+#define NONE(op, reason) [CT_OP_##op] = {.why_not = (reason)},
 static const grad_row rows[CT_OP_COUNT] = {CTI_GRAD_LIST(GRAD, NONE)};
 
 struct cti_grad_ctx {

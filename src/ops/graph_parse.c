@@ -277,11 +277,11 @@ static ct_status parse_value(parser *s)
 {
     CT_TRY(grow(s, (void **)&s->values, s->n_values, &s->cap_values, sizeof *s->values));
     value_line v = {.alias_of = CT_NO_VALUE, .line = s->line, .maker = -1};
-    int64_t number;
+    int64_t number = 0;
     CT_TRY(want(s, '%'));
     CT_TRY(want_i64(s, "the next value's id", s->n_values, s->n_values, &number));
     CT_TRY(parse_kind(s, &v.spec.kind));
-    const char *word;
+    const char *word = "";
     CT_TRY(want_word(s, "a dtype", &word, s->err));
     if (!ct_dtype_parse(word, &v.spec.dtype)) {
         s->p -= strlen(word);
@@ -331,7 +331,7 @@ static ct_status parse_ids(parser *s, char end, id_list *out)
             few[n++] = CT_NO_VALUE;
             continue;
         }
-        int64_t id;
+        int64_t id = 0;
         CT_TRY(want(s, '%'));
         CT_TRY(want_i64(s, "a value's id", 0, MAX_TEXT_IDS, &id));
         few[n++] = (ct_value_id)id;
@@ -347,7 +347,7 @@ static ct_status parse_ids(parser *s, char end, id_list *out)
 
 static ct_status parse_attr(parser *s, node_line *node, uint64_t *seen)
 {
-    const char *name, *text;
+    const char *name = "", *text = "";
     CT_TRY(want_word(s, "an attribute", &name, s->err));
     const ct_field *field = ct_field_find(node->op->attr_fields, (size_t)node->op->n_attr_fields, name);
     if (field == NULL) {
@@ -419,8 +419,8 @@ static ct_status parse_node(parser *s)
 {
     CT_TRY(grow(s, (void **)&s->nodes, s->n_nodes, &s->cap_nodes, sizeof *s->nodes));
     node_line node = {.line = s->line, .scope = ""};
-    int64_t number;
-    const char *word;
+    int64_t number = 0;
+    const char *word = "";
     node.is_dead = take_word(s, "dead");
     CT_TRY(want(s, '#'));
     CT_TRY(want_i64(s, "a node's id", 0, MAX_TEXT_IDS, &number));
