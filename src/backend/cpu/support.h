@@ -40,7 +40,7 @@
     HAVE(add_n, CT_BIT(F64))                                     \
     HAVE(clip_coef, CT_BIT(F64))                                 \
     HAVE(adamw, CTI_CPU_FLOATS)                                  \
-    HAVE(accumulate, CTI_CPU_FLOATS)                             \
+    HAVE(accumulate, CTI_CPU_FLOATS | CT_BIT(F64))               \
     NONE(flat_split, "a view: its outputs are parts of its input's memory") \
     HAVE(flat_concat, CTI_CPU_ANY)                               \
     HAVE(fill, CTI_CPU_ANY)                                      \
