@@ -8,20 +8,22 @@
 
 /* Queries of one task, whole panels. */
 #define RUN (CTI_MR * (192 / CTI_MR))
+/* Keys of one block. */
+#define KEYS CTI_KC
 
 /* Per-thread buffers, all from one block of floats. */
 typedef struct fwd_scratch {
     float *q;      /* [RUN / MR] panels [h][MR] */
     float *o;      /* [RUN][hp] */
-    float *k;      /* [KC / NR] panels [h][NR] */
-    float *v;      /* head rows, KC long */
+    float *k;      /* [KEYS / NR] panels [h][NR] */
+    float *v;      /* head rows, KEYS long */
     float *s;      /* [MR][KLD] scores of one panel of queries, in units of ln 2 */
     float *m, *l;  /* [RUN + VL] running max and sum */
 } fwd_scratch;
 
 static size_t fwd_floats(const attn *a)
 {
-    return (size_t)(RUN * (a->h + a->hp) + CTI_KC * (a->h + a->hp) + CTI_MR * CTI_KLD + 2 * (RUN + CTI_VL));
+    return (size_t)(RUN * (a->h + a->hp) + KEYS * (a->h + a->hp) + CTI_MR * CTI_KLD + 2 * (RUN + CTI_VL));
 }
 
 static fwd_scratch fwd_cut(const attn *a, float *p)
@@ -29,49 +31,65 @@ static fwd_scratch fwd_cut(const attn *a, float *p)
     fwd_scratch f;
     f.o = p;
     f.v = f.o + RUN * a->hp;
-    f.s = f.v + CTI_KC * a->hp;
+    f.s = f.v + KEYS * a->hp;
     f.q = f.s + CTI_MR * CTI_KLD;
     f.k = f.q + RUN * a->h;
-    f.m = f.k + CTI_KC * a->h;
+    f.m = f.k + KEYS * a->h;
     f.l = f.m + RUN + CTI_VL;
     return f;
 }
 
-/* Scores of one row in columns [c0, c1), whole vectors, become 2^(score - max); outside [lo, hi) they become 0. Updates max m
- * and sum l; returns by how much older sums must shrink. */
-CTI_INLINE float softmax_row(float *s, int64_t c0, int64_t c1, int64_t lo, int64_t hi, float *m, float *l)
+/* The largest score of one row in columns [c0, c1), whole panels, per lane; scores outside [lo, hi) become -inf first. */
+CTI_INLINE vf mask_and_max(float *s, int64_t c0, int64_t c1, int64_t lo, int64_t hi)
 {
-    const float ninf = -__builtin_inff();
-    for (int64_t j = c0; j < lo && j < c1; j++) {
-        s[j] = ninf;
-    }
-    for (int64_t j = cti_max_i64(hi, c0); j < c1; j++) {
-        s[j] = ninf;
-    }
+    mask_row(s, c0, c1, lo, hi);
     vf m0 = v_load(s + c0), m1 = v_load(s + c0 + CTI_VL);
     for (int64_t j = c0 + CTI_NR; j < c1; j += CTI_NR) {
         m0 = v_max(v_load(s + j), m0);
         m1 = v_max(v_load(s + j + CTI_VL), m1);
     }
-    const float top = v_hmax(v_max(m0, m1)), old = *m;
-    const float now = top > old ? top : old;
-    const vf shift = v_set1(now == ninf ? 0.0f : now);
+    return v_max(m0, m1);
+}
+
+/* Scores become 2^(score - shift); returns their sum per lane. */
+CTI_INLINE vf exp_and_sum(float *s, int64_t c0, int64_t c1, float shift)
+{
+    const vf vs = v_set1(shift);
     vf s0 = {0}, s1 = {0};
     for (int64_t j = c0; j < c1; j += CTI_NR) {
-        vf e0 = v_exp2_neg(v_load(s + j) - shift), e1 = v_exp2_neg(v_load(s + j + CTI_VL) - shift);
+        vf e0 = v_exp2_neg(v_load(s + j) - vs), e1 = v_exp2_neg(v_load(s + j + CTI_VL) - vs);
         v_store(s + j, e0);
         v_store(s + j + CTI_VL, e1);
         s0 += e0;
         s1 += e1;
     }
-    float shrink = 1.0f;
-    if (now != old && old != ninf) {
-        vf e = v_exp2_neg(v_set1(old - now));
-        shrink = e[0];
+    return s0 + s1;
+}
+
+/* The running softmax of one panel: scores in columns [c0, c1) become weights, max m and sum l go on, sums o of before shrink. */
+CTI_INLINE void softmax_panel(float *s, int64_t c0, int64_t c1, const int64_t *lo, const int64_t *hi, float *m, float *l, float *o,
+                              int64_t hp)
+{
+    const float ninf = -__builtin_inff();
+    float top[CTI_MR], sum[CTI_MR];
+    for (int i = 0; i < CTI_MR; i++) {
+        top[i] = v_hmax(mask_and_max(s + i * CTI_KLD, c0, c1, lo[i], hi[i]));
     }
-    *m = now;
-    *l = *l * shrink + v_hsum(s0 + s1);
-    return shrink;
+    for (int i = 0; i < CTI_MR; i++) {
+        top[i] = top[i] > m[i] ? top[i] : m[i];
+        sum[i] = v_hsum(exp_and_sum(s + i * CTI_KLD, c0, c1, top[i] == ninf ? 0.0f : top[i]));
+    }
+    for (int i = 0; i < CTI_MR; i++) {
+        if (top[i] != m[i] && m[i] != ninf) {
+            const vf shrink = v_exp2_neg(v_set1(m[i] - top[i]));
+            l[i] *= shrink[0];
+            for (int64_t e = 0; e < hp; e += CTI_VL) {
+                v_store(o + i * hp + e, v_load(o + i * hp + e) * shrink);
+            }
+        }
+        m[i] = top[i];
+        l[i] += sum[i];
+    }
 }
 
 /* One panel of queries, i0 of the run on, against the packed key block [k0, k0 + bk) of the segment. */
@@ -100,15 +118,8 @@ static void fwd_panel(const attn *a, const attn_segment *seg, const fwd_scratch 
         cti_ukr(2, CTI_A_PANEL, a->h, q, f->k + j * a->h, NULL, 0, f->s + j, CTI_KLD);
     }
     float *o = f->o + i0 * a->hp;
-    for (int64_t i = 0; i < CTI_MR; i++) {
-        const float shrink = softmax_row(f->s + i * CTI_KLD, c0, c1, lo[i], hi[i], &f->m[i0 + i], &f->l[i0 + i]);
-        if (shrink != 1.0f) {
-            for (int64_t e = 0; e < a->hp; e += CTI_VL) {
-                v_store(o + i * a->hp + e, v_load(o + i * a->hp + e) * v_set1(shrink));
-            }
-        }
-    }
-    ukr_head(CTI_A_ROWS, c1 - c0, f->s + c0, f->v, CTI_KC, c0, a->hp, o, true);
+    softmax_panel(f->s, c0, c1, lo, hi, f->m + i0, f->l + i0, o, a->hp);
+    ukr_head(CTI_A_ROWS, c1 - c0, f->s + c0, f->v, KEYS, c0, a->hp, o, true);
 }
 
 /* Queries [first, first + n) of the segment, one head. */
@@ -117,6 +128,7 @@ static void fwd_run(const attn *a, const attn_segment *seg, int64_t head, int64_
 {
     const int64_t kv_head = head / (a->heads / a->kv_heads);
     const int64_t n_pad = cti_round_up(n, CTI_MR);
+    prefetch_head(a, a->q, a->heads, head, seg->q_start + first, n);
     pack_head_queries(f->q, a, a->q, head, seg->q_start + first, n, a->scale * CTI_LOG2E);
     memset(f->o, 0, (size_t)(n_pad * a->hp) * sizeof(float));
     for (int64_t i = 0; i < n_pad; i++) {
@@ -126,10 +138,12 @@ static void fwd_run(const attn *a, const attn_segment *seg, int64_t head, int64_
     int64_t lo, hi, unused;
     visible_keys(a, seg, first, &lo, &unused);
     visible_keys(a, seg, first + n - 1, &unused, &hi);
-    for (int64_t k0 = lo / CTI_KC * CTI_KC; k0 < hi; k0 += CTI_KC) {
-        const int64_t bk = cti_min_i64(CTI_KC, seg->k_len - k0);
+    for (int64_t k0 = lo / KEYS * KEYS; k0 < hi; k0 += KEYS) {
+        const int64_t bk = cti_min_i64(KEYS, seg->k_len - k0);
+        prefetch_head(a, a->k, a->kv_heads, kv_head, seg->k_start + k0, bk);
+        prefetch_head(a, a->v, a->kv_heads, kv_head, seg->k_start + k0, bk);
         pack_head_keys(f->k, a, a->k, a->kv_heads, kv_head, seg->k_start + k0, bk);
-        pack_head_rows(f->v, a, a->v, a->kv_heads, kv_head, seg->k_start + k0, bk, CTI_KC);
+        pack_head_rows(f->v, a, a->v, a->kv_heads, kv_head, seg->k_start + k0, bk, KEYS);
         for (int64_t i = 0; i < n; i += CTI_MR) {
             fwd_panel(a, seg, f, first, i, n, k0, bk);
         }

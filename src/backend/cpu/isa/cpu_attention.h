@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What attention and its gradient share: operands, segments, and which keys a query sees.
  *
- * Both walk blocks of queries by blocks of CTI_KC keys, with the matrix product's micro-kernel on each side of the softmax
+ * Both walk blocks of queries by blocks of keys, with the matrix product's micro-kernel on each side of the softmax
  * (Dao 2023, arXiv 2307.08691), and leave out what no query of a block sees. A row's sums run over key blocks in order from
  * its segment's start, so they depend neither on threads nor on how queries are cut. */
 #ifndef CTI_BACKEND_CPU_ISA_CPU_ATTENTION_H
@@ -47,6 +47,22 @@ CTI_INLINE void visible_keys(const attn *a, const attn_segment *s, int64_t i, in
     *lo = a->window > 0 ? cti_max_i64(0, diagonal - a->window + 1) : 0;
 }
 
+/* Scores of one row in columns [c0, c1), whole panels: those outside [lo, hi) become -inf. */
+CTI_INLINE void mask_row(float *s, int64_t c0, int64_t c1, int64_t lo, int64_t hi)
+{
+    vi lane;
+    for (int i = 0; i < CTI_VL; i++) {
+        lane[i] = i;
+    }
+    const vf ninf = v_set1(-__builtin_inff());
+    for (int64_t j = c0; j < lo && j < c1; j += CTI_VL) {
+        v_store(s + j, v_select((vi)(lane < v_set1i((int32_t)(lo - j))), ninf, v_load(s + j)));
+    }
+    for (int64_t j = cti_max_i64(c0, hi / CTI_VL * CTI_VL); j < c1; j += CTI_VL) {
+        v_store(s + j, v_select((vi)(lane < v_set1i((int32_t)(hi - j))), v_load(s + j), ninf));
+    }
+}
+
 /* Fills `a` from a launch's operands; first_qkv is the index of q among the inputs. Without data, shapes only. */
 CTI_INLINE void attn_shapes(const ct_launch *launch, int first_qkv, attn *a)
 {
@@ -87,6 +103,19 @@ CTI_INLINE ct_status attn_segments(const char *op, const ct_launch *launch, int 
         }
     }
     return CT_OK;
+}
+
+/* Asks for rows [first, first + n) of one head: they are a token apart, which no hardware prefetcher follows well. */
+CTI_INLINE void prefetch_head(const attn *a, const ct_tensor *t, int64_t heads, int64_t head, int64_t first, int64_t n)
+{
+    const int64_t size = (int64_t)ct_dtype_size_bytes(t->dtype);
+    const char *p = (const char *)t->data + (first * heads + head) * a->h * size;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t e = 0; e < a->h * size; e += 64) {
+            __builtin_prefetch(p + e, 0, 2);
+        }
+        p += heads * a->h * size;
+    }
 }
 
 /* Rows [first, first + n) of one head as B panels of whole vectors, n_pad rows long: panel p (two vectors wide, the last one

@@ -7,12 +7,14 @@
 
 /* Queries of one block: whole panels, few, so that a block of scores stays near. */
 #define BQ (CTI_MR * (28 / CTI_MR))
+/* Keys of one block. */
+#define KEYS CTI_KC
 /* A block's keys, with room for the last group of CTI_MR keys. */
-#define BK_PAD (CTI_KC + CTI_MR)
+#define BK_PAD (KEYS + CTI_MR)
 
 typedef struct bwd_scratch {
-    float *k_cols, *v_cols; /* [KC / NR] panels [h][NR] */
-    float *k_rows;          /* head rows, KC long */
+    float *k_cols, *v_cols; /* [KEYS / NR] panels [h][NR] */
+    float *k_rows;          /* head rows, KEYS long */
     float *q, *d_o;         /* [BQ / MR] panels [h][MR];*/
     float *q_rows, *do_rows; /* head rows, BQ long */
     float *dk, *dv;         /* [BK_PAD][hp] */
@@ -30,7 +32,7 @@ typedef struct bwd_sums {
 
 static size_t bwd_floats(const attn *a)
 {
-    return (size_t)(a->h * (2 * CTI_KC + 2 * BQ) + a->hp * (CTI_KC + 3 * BQ + 2 * BK_PAD) + 2 * BQ * CTI_KLD);
+    return (size_t)(a->h * (2 * KEYS + 2 * BQ) + a->hp * (KEYS + 3 * BQ + 2 * BK_PAD) + 2 * BQ * CTI_KLD);
 }
 
 static bwd_scratch bwd_cut(const attn *a, float *p)
@@ -39,14 +41,14 @@ static bwd_scratch bwd_cut(const attn *a, float *p)
     f.p = p;
     f.ds = f.p + BQ * CTI_KLD;
     f.k_rows = f.ds + BQ * CTI_KLD;
-    f.q_rows = f.k_rows + CTI_KC * a->hp;
+    f.q_rows = f.k_rows + KEYS * a->hp;
     f.do_rows = f.q_rows + BQ * a->hp;
     f.dq = f.do_rows + BQ * a->hp;
     f.dk = f.dq + BQ * a->hp;
     f.dv = f.dk + BK_PAD * a->hp;
     f.k_cols = f.dv + BK_PAD * a->hp;
-    f.v_cols = f.k_cols + CTI_KC * a->h;
-    f.q = f.v_cols + CTI_KC * a->h;
+    f.v_cols = f.k_cols + KEYS * a->h;
+    f.q = f.v_cols + KEYS * a->h;
     f.d_o = f.q + BQ * a->h;
     return f;
 }
@@ -59,13 +61,7 @@ static size_t sums_floats(const attn *a)
 /* One row: scores in columns [c0, c1) become p = 2^(score - lse), dp becomes ds = p (dp - delta); both 0 outside [lo, hi). */
 CTI_INLINE void grad_row(float *p, float *ds, int64_t c0, int64_t c1, int64_t lo, int64_t hi, float lse, float delta)
 {
-    const float ninf = -__builtin_inff();
-    for (int64_t j = c0; j < lo && j < c1; j++) {
-        p[j] = ninf;
-    }
-    for (int64_t j = cti_max_i64(hi, c0); j < c1; j++) {
-        p[j] = ninf;
-    }
+    mask_row(p, c0, c1, lo, hi);
     const vf shift = v_set1(lo < hi ? lse : 0.0f), vdelta = v_set1(delta);
     for (int64_t j = c0; j < c1; j += CTI_VL) {
         vf e = v_exp2_neg(v_load(p + j) - shift);
@@ -109,6 +105,9 @@ static void bwd_block(const bwd_task *t, int64_t head, int64_t q0, int64_t nq, i
     }
     const int64_t c0 = all_lo / CTI_NR * CTI_NR, c1 = cti_round_up(all_hi, CTI_NR);
     const int64_t token = t->seg.q_start + q0;
+    const int64_t ahead = cti_min_i64(BQ, t->seg.q_len - q0 - nq); /* the next block's */
+    prefetch_head(a, a->q, a->heads, head, token + nq, ahead);
+    prefetch_head(a, t->d_o, a->heads, head, token + nq, ahead);
     pack_head_queries(f->q, a, a->q, head, token, nq, a->scale * CTI_LOG2E);
     pack_head_queries(f->d_o, a, t->d_o, head, token, nq, 1.0f);
     pack_head_rows(f->q_rows, a, a->q, a->heads, head, token, nq, BQ);
@@ -125,7 +124,7 @@ static void bwd_block(const bwd_task *t, int64_t head, int64_t q0, int64_t nq, i
             const float delta = is_row ? t->sums.delta[head * a->n_q + token + i0 + i] : 0.0f;
             grad_row(p + i * CTI_KLD, ds + i * CTI_KLD, c0, c1, lo[i0 + i], hi[i0 + i], lse, delta);
         }
-        ukr_head(CTI_A_ROWS, c1 - c0, ds + c0, f->k_rows, CTI_KC, c0, a->hp, f->dq + i0 * a->hp, false);
+        ukr_head(CTI_A_ROWS, c1 - c0, ds + c0, f->k_rows, KEYS, c0, a->hp, f->dq + i0 * a->hp, false);
     }
     for (int64_t j = c0; j < all_hi; j += CTI_MR) {
         ukr_head(CTI_A_COLS, nq_pad, f->p + j, f->do_rows, BQ, 0, a->hp, f->dv + j * a->hp, true);
@@ -150,11 +149,13 @@ static void bwd_segment(const bwd_task *t, int64_t kv_head)
     const attn *a = t->a;
     const bwd_scratch *f = &t->f;
     const int64_t group = a->heads / a->kv_heads;
-    for (int64_t k0 = 0; k0 < t->seg.k_len; k0 += CTI_KC) {
-        const int64_t bk = cti_min_i64(CTI_KC, t->seg.k_len - k0), first = t->seg.k_start + k0;
+    for (int64_t k0 = 0; k0 < t->seg.k_len; k0 += KEYS) {
+        const int64_t bk = cti_min_i64(KEYS, t->seg.k_len - k0), first = t->seg.k_start + k0;
+        prefetch_head(a, a->k, a->kv_heads, kv_head, first, bk);
+        prefetch_head(a, a->v, a->kv_heads, kv_head, first, bk);
         pack_head_keys(f->k_cols, a, a->k, a->kv_heads, kv_head, first, bk);
         pack_head_keys(f->v_cols, a, a->v, a->kv_heads, kv_head, first, bk);
-        pack_head_rows(f->k_rows, a, a->k, a->kv_heads, kv_head, first, bk, CTI_KC);
+        pack_head_rows(f->k_rows, a, a->k, a->kv_heads, kv_head, first, bk, KEYS);
         memset(f->dk, 0, (size_t)(BK_PAD * a->hp) * sizeof(float));
         memset(f->dv, 0, (size_t)(BK_PAD * a->hp) * sizeof(float));
         for (int64_t head = kv_head * group; head < (kv_head + 1) * group; head++) {

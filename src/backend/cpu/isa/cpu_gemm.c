@@ -169,6 +169,10 @@ static void pack_a(float *dst, const cti_cpu_mat *a, int64_t i0, int64_t m, int6
     for (int64_t k = 0; k < kc; k++) { /* CTI_A_PANEL; a panel is CTI_MR * CTI_KLD floats long, as in the other layout */
         int64_t first = (k0 + k) * a->col + i0;
         const float *s = row;
+        const char *ahead = (const char *)a->data + (first + 8 * a->col) * (int64_t)ct_dtype_size_bytes(a->dtype);
+        for (int64_t i = 0; i < m && k + 8 < kc; i += 16) {
+            __builtin_prefetch(ahead + i * 4);
+        }
         if (a->dtype == CT_DTYPE_F32 && m % CTI_MR == 0) {
             s = (const float *)a->data + first;
         } else {
@@ -181,11 +185,34 @@ static void pack_a(float *dst, const cti_cpu_mat *a, int64_t i0, int64_t m, int6
     }
 }
 
+/* Whole panels of f32 rows, four at a time, so that what is read from a row lies together. Returns the columns done. */
+static int64_t pack_b_quads(float *dst, const cti_cpu_mat *b, int64_t j0, int64_t n, int64_t k0, int64_t kc)
+{
+    enum { QUAD = 4 };
+    int64_t j = 0;
+    for (; j + QUAD * CTI_NR <= n; j += QUAD * CTI_NR) {
+        const float *s = (const float *)b->data + k0 * b->row + j0 + j;
+        float *d = dst + j * kc;
+        for (int64_t k = 0; k < kc; k++) {
+#pragma GCC unroll 8
+            for (int p = 0; p < QUAD; p++) {
+                v_store(d + p * CTI_NR * kc, v_load(s + p * CTI_NR));
+                v_store(d + p * CTI_NR * kc + CTI_VL, v_load(s + p * CTI_NR + CTI_VL));
+            }
+            s += b->row;
+            d += CTI_NR;
+        }
+    }
+    return j;
+}
+
 static void pack_b(float *dst, const cti_cpu_mat *b, int64_t j0, int64_t n, int64_t k0, int64_t kc)
 {
-    for (int64_t j = 0; j < n; j += CTI_NR) {
+    const bool has_rows = b->col == 1;
+    int64_t j = has_rows && b->dtype == CT_DTYPE_F32 ? pack_b_quads(dst, b, j0, n, k0, kc) : 0;
+    for (; j < n; j += CTI_NR) {
         int64_t nj = cti_min_i64(CTI_NR, n - j);
-        if (b->col == 1) {
+        if (has_rows) {
             CTI_CPU_FN(pack_rows)(dst + j * kc, CTI_NR, b->data, b->dtype, b->row, k0, kc, j0 + j, nj);
         } else {
             CTI_CPU_FN(pack_transposed)(dst + j * kc, CTI_NR, b->data, b->dtype, b->col, j0 + j, nj, k0, kc);
@@ -193,15 +220,41 @@ static void pack_b(float *dst, const cti_cpu_mat *b, int64_t j0, int64_t n, int6
     }
 }
 
-/* One micro-tile at the border: through a full tile of its own. */
-static void ukr_edge(cti_a_layout layout, int64_t kc, const float *a, const float *b, const float *cin, float *cout, int64_t ld,
-                     int64_t ldin, int64_t mi, int64_t nj)
+/* A packed block, or whole rows of A where they lie. Panel p starts at data + p * CTI_MR * ld. */
+typedef struct a_block {
+    const float *data, *last; /* last: the panel that is not whole, always packed */
+    int64_t ld;
+    cti_a_layout layout;
+} a_block;
+
+/* f32 rows are read in place, unless their stride is a multiple of 4 KiB: then all rows of a panel fall into one set of the cache. */
+static a_block take_a(float *buf, const cti_cpu_mat *a, int64_t i0, int64_t m, int64_t k0, int64_t kc)
+{
+    const bool plain = a->col == 1 && a->dtype == CT_DTYPE_F32 && a->row % 1024 != 0;
+    if (!plain) {
+        pack_a(buf, a, i0, m, k0, kc);
+        const a_block packed = {buf, buf + m / CTI_MR * CTI_MR * CTI_KLD, CTI_KLD, a->col == 1 ? CTI_A_ROWS : CTI_A_PANEL};
+        return packed;
+    }
+    const int64_t whole = m / CTI_MR * CTI_MR;
+    if (whole < m) {
+        pack_a(buf, a, i0 + whole, m - whole, k0, kc);
+    }
+    const a_block rows = {(const float *)a->data + i0 * a->row + k0, buf, a->row, CTI_A_PLAIN};
+    return rows;
+}
+
+/* One micro-tile at the border, mi by nj: through a full tile of its own. */
+static void ukr_edge(const a_block *a, const float *panel, int64_t kc, const float *b, const float *cin, int64_t ldin, float *cout,
+                     int64_t ld, int64_t mi, int64_t nj)
 {
     float tile[CTI_MR * CTI_NR];
-    if (layout == CTI_A_ROWS) {
-        cti_ukr(2, CTI_A_ROWS, kc, a, b, NULL, 0, tile, CTI_NR);
+    if (a->layout == CTI_A_PANEL) {
+        cti_ukr(2, CTI_A_PANEL, kc, panel, b, NULL, 0, tile, CTI_NR);
+    } else if (mi < CTI_MR) {
+        cti_ukr(2, CTI_A_ROWS, kc, panel, b, NULL, 0, tile, CTI_NR);
     } else {
-        cti_ukr(2, CTI_A_PANEL, kc, a, b, NULL, 0, tile, CTI_NR);
+        cti_ukr_lda(2, CTI_A_PLAIN, kc, panel, a->ld, b, NULL, 0, tile, CTI_NR);
     }
     for (int64_t i = 0; i < mi; i++) {
         for (int64_t j = 0; j < nj; j++) {
@@ -211,21 +264,23 @@ static void ukr_edge(cti_a_layout layout, int64_t kc, const float *a, const floa
     }
 }
 
-/* All micro-tiles of one packed k block. The B panel stays in the first-level cache while A's panels pass by. */
-static void block_rows(cti_a_layout layout, int64_t m, int64_t n, int64_t kc, const float *a, const float *b, const float *cin,
-                       int64_t ldin, float *cout, int64_t ld)
+/* All micro-tiles of one k block. The B panel stays in the first-level cache while A's panels pass by. */
+static void block_rows(const a_block *a, int64_t m, int64_t n, int64_t kc, const float *b, const float *cin, int64_t ldin,
+                       float *cout, int64_t ld)
 {
     for (int64_t j = 0; j < n; j += CTI_NR) {
         for (int64_t i = 0; i < m; i += CTI_MR) {
-            const float *ai = a + i * CTI_KLD;
+            const float *panel = i + CTI_MR > m ? a->last : a->data + i * a->ld;
             const float *ci = cin ? cin + i * ldin + j : NULL;
             float *co = cout + i * ld + j;
             if (i + CTI_MR > m || j + CTI_NR > n) {
-                ukr_edge(layout, kc, ai, b + j * kc, ci, co, ld, ldin, cti_min_i64(CTI_MR, m - i), cti_min_i64(CTI_NR, n - j));
-            } else if (layout == CTI_A_ROWS) {
-                cti_ukr(2, CTI_A_ROWS, kc, ai, b + j * kc, ci, ldin, co, ld);
+                ukr_edge(a, panel, kc, b + j * kc, ci, ldin, co, ld, cti_min_i64(CTI_MR, m - i), cti_min_i64(CTI_NR, n - j));
+            } else if (a->layout == CTI_A_PANEL) {
+                cti_ukr(2, CTI_A_PANEL, kc, panel, b + j * kc, ci, ldin, co, ld);
+            } else if (a->layout == CTI_A_ROWS) {
+                cti_ukr(2, CTI_A_ROWS, kc, panel, b + j * kc, ci, ldin, co, ld);
             } else {
-                cti_ukr(2, CTI_A_PANEL, kc, ai, b + j * kc, ci, ldin, co, ld);
+                cti_ukr_lda(2, CTI_A_PLAIN, kc, panel, a->ld, b + j * kc, ci, ldin, co, ld);
             }
         }
     }
@@ -245,12 +300,11 @@ static void run_tile(const cti_cpu_gemm *g, tile_scratch *t, int64_t i0, int64_t
         }
         cin = acc;
     }
-    const cti_a_layout layout = g->a.col == 1 ? CTI_A_ROWS : CTI_A_PANEL;
     for (int64_t k = 0; k < g->k || k == 0; k += CTI_KC) {
         int64_t kc = cti_min_i64(CTI_KC, g->k - k);
-        pack_a(t->a, &g->a, i0, m, k, kc);
+        const a_block a = take_a(t->a, &g->a, i0, m, k, kc);
         pack_b(t->b, &g->b, j0, n, k, kc);
-        block_rows(layout, m, n, kc, t->a, t->b, cin, ld, acc, ld);
+        block_rows(&a, m, n, kc, t->b, cin, ld, acc, ld);
         cin = acc;
     }
     for (int64_t i = 0; i < m && !is_f32; i++) {

@@ -39,17 +39,18 @@ size_t CTI_CPU_FN(gemm_scratch_bytes)(int n_threads);
 /* Where the micro-kernel finds element (i, k) of A. */
 typedef enum cti_a_layout {
     CTI_A_ROWS,  /* a[i * CTI_KLD + k] */
+    CTI_A_PLAIN, /* a[i * lda + k]: not packed */
     CTI_A_PANEL, /* a[k * CTI_MR + i] */
     CTI_A_COLS   /* a[k * CTI_KLD + i] */
 } cti_a_layout;
 
 /* cout[i, j] = cin[i, j] (0 where NULL) + sum over k of A(i, k) b[k * nv * CTI_VL + j], CTI_MR by nv * CTI_VL, nv 1 or 2.
  * nv and layout are constants at every call. */
-CTI_INLINE void cti_ukr(const int nv, const cti_a_layout layout, int64_t kc, const float *a, const float *b, const float *cin,
-                        int64_t ldin, float *cout, int64_t ldout)
+CTI_INLINE void cti_ukr_lda(const int nv, const cti_a_layout layout, int64_t kc, const float *a, int64_t lda, const float *b,
+                            const float *cin, int64_t ldin, float *cout, int64_t ldout)
 {
-    const int64_t is = layout == CTI_A_ROWS ? CTI_KLD : 1;
-    const int64_t ks = layout == CTI_A_ROWS ? 1 : layout == CTI_A_PANEL ? CTI_MR : CTI_KLD;
+    const int64_t is = layout == CTI_A_PLAIN ? lda : layout == CTI_A_ROWS ? CTI_KLD : 1;
+    const int64_t ks = layout == CTI_A_PANEL ? CTI_MR : layout == CTI_A_COLS ? CTI_KLD : 1;
     vf acc[CTI_MR][2];
 #pragma GCC unroll 16
     for (int i = 0; i < CTI_MR; i++) {
@@ -87,6 +88,12 @@ CTI_INLINE void cti_ukr(const int nv, const cti_a_layout layout, int64_t kc, con
             v_store(cout + i * ldout + CTI_VL, acc[i][1]);
         }
     }
+}
+
+CTI_INLINE void cti_ukr(const int nv, const cti_a_layout layout, int64_t kc, const float *a, const float *b, const float *cin,
+                        int64_t ldin, float *cout, int64_t ldout)
+{
+    cti_ukr_lda(nv, layout, kc, a, CTI_KLD, b, cin, ldin, cout, ldout);
 }
 
 /* dst[k * width + j] = src(j, k) for j < n <= width, k < kc, zeros for j in [n, width); src's k is contiguous, its row j starts
