@@ -133,12 +133,12 @@ ct_status CTI_CPU_FN(cast)(const ct_launch *launch, ct_err *err)
 
 ct_status CTI_CPU_FN(accumulate)(const ct_launch *launch, ct_err *err)
 {
-    if (launch->in[0].dtype == CT_DTYPE_F64 && launch->in[1].dtype == CT_DTYPE_F64) { /* scalars: the loss */
-        const double *px = launch->in[1].data;
-        double *pacc = launch->out[0].data;
-        const bool is_start = *(const int32_t *)launch->in[2].data == 1;
+    if (launch->out[0].dtype == CT_DTYPE_F64) { /* scalars: the loss */
+        double *sum = launch->out[0].data;
+        const bool starts = *(const int32_t *)launch->in[2].data == 1;
         for (int64_t i = 0; i < t_numel(&launch->out[0]); i++) {
-            pacc[i] = is_start ? px[i] : pacc[i] + px[i];
+            const double x = load_any(&launch->in[1], i);
+            sum[i] = starts ? x : sum[i] + x;
         }
         return CT_OK;
     }
