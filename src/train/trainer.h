@@ -81,6 +81,9 @@ typedef struct cti_trainer {
 
 CT_MUST_CHECK ct_status cti_trainer_open(const cti_trainer_options *options, cti_trainer **out_trainer, ct_err *err);
 CT_MUST_CHECK ct_status cti_trainer_run(cti_trainer *trainer, ct_err *err);
+/* One update; run does it in a loop after cti_trainer_load. CT_END_OF_DATA where any rank has no more data. Where loss or norm is not
+ * finite nothing is changed and ERR_NUMERIC names the step. */
+CT_MUST_CHECK ct_status cti_trainer_step(cti_trainer *trainer, double *out_loss, double *out_norm, ct_err *err);
 void cti_trainer_close(cti_trainer **trainer);
 
 /* Opens the loader with this number of streams (a resumed run: the saved one). ERR_USAGE where the data ranks do not divide it. */

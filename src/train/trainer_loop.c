@@ -62,8 +62,7 @@ static ct_status feed_update(cti_trainer *t, int64_t step, ct_err *err)
     return write_input(t, t->step->optim.step, &step, err);
 }
 
-/* One update. Where loss or norm is not finite nothing is changed and the step is named. */
-static ct_status train_step(cti_trainer *t, double *out_loss, double *out_norm, ct_err *err)
+ct_status cti_trainer_step(cti_trainer *t, double *out_loss, double *out_norm, ct_err *err)
 {
     const int64_t step = t->current_step + 1;
     int64_t valid;
@@ -87,6 +86,7 @@ static ct_status train_step(cti_trainer *t, double *out_loss, double *out_norm, 
                        "step %" PRId64 ": loss is %g and gradient norm %g; nothing was updated, the last checkpoint holds",
                        step, *out_loss, *out_norm);
     }
+    t->current_step = step;
     t->tokens_seen += t->global_batch * t->seq_len;
     t->metrics.tokens += t->global_batch / ct_mesh_dp_degree(&t->mesh) * t->seq_len;
     return CT_OK;
@@ -118,13 +118,12 @@ ct_status cti_trainer_run(cti_trainer *t, ct_err *err)
     while (t->current_step < training->steps && !stop) {
         const int64_t step = t->current_step + 1;
         double loss, norm;
-        const ct_status st = train_step(t, &loss, &norm, err);
+        const ct_status st = cti_trainer_step(t, &loss, &norm, err);
         if (st == CT_END_OF_DATA) {
             CT_WARN(t->log, "Ran out of data; last step was canceled.");
             break;
         }
         CT_TRY(st);
-        t->current_step = step;
         if (step == 1 || step == loaded + 1 || step % metrics->log_freq == 0) {
             cti_metrics_log(&t->metrics, t->log, step, loss, norm);
         }

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Records losses, gradient norms and per-parameter gradient norms of llama3_debugmodel as transformers' Llama and torch's AdamW
+compute them, from weights that both sides make from the same integers and from the documents in text.jsonl.
+
+    python3 tests/parity/llama/record.py > tests/parity/llama/recorded.json
+
+Needs PyPI's torch, transformers and tokenizers. The test (tests/parity/llama.c) needs none of them.
+"""
+import json
+import os
+import sys
+
+import torch
+import transformers
+import tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, "..", "..", "..")
+STEPS, ROWS, SEQ = 10, 2, 256
+LR, WARMUP, DECAY_RATIO = 8e-4, 2, 0.8
+M64 = (1 << 64) - 1
+
+
+def splitmix(x):
+    x = (x + 0x9E3779B97F4A7C15) & M64
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & M64
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & M64
+    return x ^ (x >> 31)
+
+
+def fnv(name):
+    h = 0xCBF29CE484222325
+    for b in name.encode():
+        h = ((h ^ b) * 0x100000001B3) & M64
+    return h
+
+
+def weight(name, shape):
+    """Element i: an integer in [-2^23, 2^23) from splitmix64(fnv1a(name) + i), times a power of two; norms: that plus 1."""
+    import numpy as np
+    n = 1
+    for d in shape:
+        n *= d
+    x = (np.uint64(fnv(name)) + np.arange(n, dtype=np.uint64)).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        x = x + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x = x ^ (x >> np.uint64(31))
+    v = ((x >> np.uint64(40)).astype(np.int64) - (1 << 23)).astype(np.float64) / (1 << 23)
+    if "norm" in name:
+        v = 1.0 + v / 8
+    elif "embed" in name:
+        v = v * 2
+    elif "lm_head" in name:
+        v = v / 8
+    else:
+        v = v / 32
+    return torch.from_numpy(v.astype(np.float32)).reshape(shape)
+
+
+def batches():
+    tok = tokenizers.Tokenizer.from_file(os.path.join(ROOT, "share/ctitan/tokenizer/tokenizer.json"))
+    bos, eos = tok.token_to_id("<|begin_of_text|>"), tok.token_to_id("<|end_of_text|>")
+    tok.encode_special_tokens = True
+    inputs, labels, positions = [], [], []
+    with open(os.path.join(HERE, "text.jsonl"), encoding="utf-8") as f:
+        docs = [json.loads(line)["text"] for line in f if line.strip()]
+    while len(inputs) < STEPS * ROWS * SEQ:
+        for d in docs:
+            ids = [bos] + tok.encode(d, add_special_tokens=False).ids + [eos]
+            inputs += ids[:-1]
+            labels += ids[1:]
+            positions += list(range(len(ids) - 1))
+    for s in range(STEPS):
+        x, y, p, doc = [], [], [], []
+        for r in range(ROWS):
+            at = (s * ROWS + r) * SEQ
+            rows = positions[at:at + SEQ]
+            pos, ids, current, start = [], [], -1, 0
+            for i, q in enumerate(rows):
+                if i == 0 or q == 0:
+                    current, start = current + 1, i
+                pos.append(i - start)
+                ids.append(current)
+            x.append(inputs[at:at + SEQ])
+            y.append(labels[at:at + SEQ])
+            p.append(pos)
+            doc.append(ids)
+        yield torch.tensor(x), torch.tensor(y), torch.tensor(p), torch.tensor(doc)
+
+
+def lr_factor(done):
+    decay = round(STEPS * DECAY_RATIO)
+    decay = min(decay, STEPS - WARMUP)
+    stable = STEPS + 1 - WARMUP - decay
+    if done < WARMUP:
+        return (done + 1) / WARMUP
+    if done < WARMUP + stable:
+        return 1.0
+    return 1.0 - (done + 1 - WARMUP - stable) / decay
+
+
+def main():
+    torch.manual_seed(0)
+    torch.set_num_threads(2)
+    rope = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192, "rope_theta": 500000.0}
+    config = LlamaConfig(vocab_size=2048, hidden_size=256, intermediate_size=768, num_hidden_layers=6,
+                         num_attention_heads=16, num_key_value_heads=16, rms_norm_eps=1e-5, rope_theta=500000.0,
+                         rope_scaling=rope, rope_parameters=rope, max_position_embeddings=131072, tie_word_embeddings=False,
+                         attn_implementation="eager")
+    model = LlamaForCausalLM(config).float()
+    model.train()
+    inv_freq = model.model.rotary_emb.inv_freq
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            p.copy_(weight(name, tuple(p.shape)))
+    params = dict(model.named_parameters())
+    opt = torch.optim.AdamW(model.parameters(), lr=LR, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1, foreach=False)
+    out = {"versions": {"torch": torch.__version__, "transformers": transformers.__version__,
+                        "tokenizers": tokenizers.__version__, "python": sys.version.split()[0]},
+           "inv_freq": [float(f) for f in inv_freq], "losses": [], "grad_norms": [], "first_grad_norms": {}}
+    for step, (x, y, pos, doc) in enumerate(batches()):
+        allowed = (doc[:, :, None] == doc[:, None, :]) & torch.tril(torch.ones(SEQ, SEQ, dtype=torch.bool))
+        mask = torch.zeros(ROWS, 1, SEQ, SEQ).masked_fill(~allowed[:, None], torch.finfo(torch.float32).min)
+        logits = model(input_ids=x, attention_mask=mask, position_ids=pos, use_cache=False).logits.float()
+        loss = torch.nn.functional.cross_entropy(logits.reshape(-1, 2048), y.reshape(-1), reduction="sum") / y.numel()
+        opt.zero_grad()
+        loss.backward()
+        squares = {n: float(p.grad.double().pow(2).sum()) for n, p in params.items()}
+        norm = sum(squares.values()) ** 0.5
+        if step == 0:
+            out["first_grad_norms"] = {n: s ** 0.5 for n, s in squares.items()}
+        scale = min(1.0, 1.0 / (norm + 1e-6))
+        with torch.no_grad():
+            for p in params.values():
+                p.grad.mul_(scale)
+        for g in opt.param_groups:
+            g["lr"] = LR * lr_factor(step)
+        opt.step()
+        out["losses"].append(float(loss.detach().double()))
+        out["grad_norms"].append(norm)
+    json.dump(out, sys.stdout, indent=1)
+    print()
+
+
+main()
