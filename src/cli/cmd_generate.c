@@ -118,8 +118,9 @@ static ct_status write_text(session *s, ct_err *err)
         if (id == ct_tokenizer_eos_id(s->tokenizer)) {
             break;
         }
+        size_t token_size;
         cti_str_reset(&text);
-        if (ct_tokenizer_token_of(s->tokenizer, id, NULL) != NULL) { /* a row of the head that no token has: nothing */
+        if (ct_tokenizer_token_of(s->tokenizer, id, &token_size) != NULL) { /* a row of the head that no token has: nothing */
             CT_TRY_GOTO(st, ct_decode_stream_push(&stream, s->tokenizer, id, CT_DECODE_SKIP_SPECIAL, &text, err), out);
         }
         fwrite(cti_str_text(&text), 1, text.len, stdout);

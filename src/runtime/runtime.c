@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "backend/backend.h"
+
 typedef struct step { /* one node, ready to run */
     const ct_node *node;
     const ct_op *op;
@@ -29,38 +31,14 @@ struct ct_runtime {
     int32_t n_graphs;
 };
 
-/* The dtype `f` of a node: that of its first float input, else of its first float output. */
-static ct_dtype float_dtype(const ct_graph *g, const ct_node *node)
-{
-    for (int32_t i = 0; i < node->n_in + node->n_out; i++) {
-        const ct_value_id id = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
-        if (id != CT_NO_VALUE && ct_dtype_is_float(ct_graph_value_c(g, id)->dtype)) {
-            return ct_graph_value_c(g, id)->dtype;
-        }
-    }
-    return CT_DTYPE_F32;
-}
-
 static ct_status kernel_of(const ct_backend *backend, const ct_graph *g, const ct_node *node, const ct_kernel **out,
                            ct_err *err)
 {
-    const ct_op *op = ct_op_row(node->op);
-    if (node->op >= CT_OP_COUNT) {
-        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "node '%s': op '%s' has no kernel on backend '%s'", node->scope, op->name,
-                       backend->name);
+    const ct_status st = ct_kernel_find(backend, node->op, cti_node_dtype(g, node), out, err);
+    if (st != CT_OK) {
+        ct_err_prefix(err, "node '%s'", node->scope);
     }
-    const ct_kernel *k = &backend->kernels[node->op];
-    if (k->run == NULL) {
-        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "node '%s': backend '%s' has no kernel for '%s': %s", node->scope,
-                       backend->name, op->name, k->why_not != NULL ? k->why_not : "no reason given");
-    }
-    const ct_dtype f = float_dtype(g, node);
-    if (!(k->dtypes & (1u << f))) {
-        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "node '%s': backend '%s' has no kernel for '%s' in %s", node->scope,
-                       backend->name, op->name, ct_dtype_name(f));
-    }
-    *out = k;
-    return CT_OK;
+    return st;
 }
 
 size_t ct_runtime_workspace(const ct_backend *backend, const ct_node *node, const ct_launch *shapes_only)
