@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `ctitan tokenizer train|encode|decode|info`. */
+#include "cli/cmd_tokenizer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "tokenizer/tokenizer.h"
+
+/* clang-format off */
+#define OPTIONS(X) \
+    X(vocab_size, I64, "2048", "1", "1073741824", "", "tokens", 0, NULL, "train: all tokens, special ones and the 256 bytes included") \
+    X(output, STR, "", "", "", "", "", 0, NULL, "train: folder to write tokenizer.json and tokenizer_config.json into") \
+    X(field, STR, "text", "1", "", "", "", 0, NULL, "train: member of each JSON line that holds the text") \
+    X(min_frequency, I64, "1", "1", "", "", "", 0, NULL, "train: a pair seen less often is not merged") \
+    X(bos, BOOL, "false", "", "", "", "", 0, NULL, "encode: BOS in front") \
+    X(eos, BOOL, "false", "", "", "", "", 0, NULL, "encode: EOS at the end") \
+    X(special_text, CHOICE, "text", "", "", "text|match", "", 0, NULL, "encode: special tokens spelt out stay text or become ids") \
+    X(skip_special, BOOL, "false", "", "", "", "", 0, NULL, "decode: leave special tokens out")
+/* clang-format on */
+typedef struct options {
+    OPTIONS(CT_FIELD_MEMBER)
+} options;
+#define ROW(...) CT_FIELD_ROW_IN(options, __VA_ARGS__)
+static const ct_field fields[] = {OPTIONS(ROW)};
+#undef ROW
+enum { N_FIELDS = sizeof fields / sizeof fields[0] };
+
+typedef struct call {
+    const ct_alloc *alloc;
+    const options *o;
+    const char *const *args; /* what is no option */
+    size_t n_args;
+} call;
+
+static ct_status cmd_train(const call *c, ct_err *err)
+{
+    if (c->n_args == 0 || c->o->output[0] == '\0') {
+        return CT_FAIL(err, CT_ERR_USAGE, "wanted: ctitan tokenizer train FILE_OR_FOLDER... --vocab-size N --output DIR");
+    }
+    const ct_tokenizer_train_config config = {.vocab_size = (int32_t)c->o->vocab_size, .min_frequency = c->o->min_frequency};
+    ct_tokenizer_train_counts counts;
+    CT_TRY(ct_tokenizer_train(c->alloc, &config, c->args, c->n_args, c->o->field, c->o->output, &counts, err));
+    char bytes[32];
+    printf("%s: %" PRId64 " tokens from %" PRId64 " documents (%s, %" PRId64 " distinct words)\n", c->o->output,
+           c->o->vocab_size, counts.n_documents, cti_format_bytes(counts.n_bytes, bytes), counts.n_words);
+    return CT_OK;
+}
+
+static ct_status read_stdin(cti_str *text, ct_err *err)
+{
+    char buf[65536];
+    size_t n;
+    while ((n = fread(buf, 1, sizeof buf, stdin)) > 0) {
+        cti_str_add_n(text, buf, n);
+    }
+    return ferror(stdin) ? CT_FAIL(err, CT_ERR_IO, "standard input cannot be read") : cti_str_check(text, err);
+}
+
+static ct_status cmd_encode(const call *c, ct_err *err)
+{
+    if (c->n_args != 2) {
+        return CT_FAIL(err, CT_ERR_USAGE, "wanted: ctitan tokenizer encode DIR TEXT (- for standard input)");
+    }
+    ct_tokenizer *tok = NULL;
+    cti_str text = {.alloc = c->alloc};
+    ct_tokens ids = {.alloc = c->alloc};
+    ct_status st;
+    CT_TRY_GOTO(st, ct_tokenizer_open(c->alloc, c->args[0], NULL, &tok, err), out);
+    if (strcmp(c->args[1], "-") == 0) {
+        CT_TRY_GOTO(st, read_stdin(&text, err), out);
+    } else {
+        cti_str_add(&text, c->args[1]);
+    }
+    const unsigned flags = (c->o->bos ? CT_ENCODE_BOS : 0u) | (c->o->eos ? CT_ENCODE_EOS : 0u) |
+                           (strcmp(c->o->special_text, "match") == 0 ? CT_ENCODE_MATCH_SPECIAL : 0u);
+    CT_TRY_GOTO(st, ct_tokenizer_encode(tok, cti_str_text(&text), text.len, flags, &ids, err), out);
+    for (int64_t i = 0; i < ids.n; i++) {
+        printf("%s%d", i > 0 ? " " : "", ids.ids[i]);
+    }
+    printf("\n");
+out:
+    ct_tokens_deinit(&ids);
+    cti_str_deinit(&text);
+    ct_tokenizer_destroy(&tok);
+    return st;
+}
+
+static ct_status cmd_decode(const call *c, ct_err *err)
+{
+    if (c->n_args < 1) {
+        return CT_FAIL(err, CT_ERR_USAGE, "wanted: ctitan tokenizer decode DIR ID...");
+    }
+    ct_tokenizer *tok = NULL;
+    cti_str text = {.alloc = c->alloc};
+    ct_status st = ct_tokenizer_open(c->alloc, c->args[0], NULL, &tok, err);
+    for (size_t i = 1; i < c->n_args && st == CT_OK; i++) {
+        int64_t id;
+        if (!cti_parse_i64(c->args[i], &id) || id < 0 || id > INT32_MAX) {
+            st = CT_FAIL(err, CT_ERR_USAGE, "'%s' is no token id", c->args[i]);
+            break;
+        }
+        const int32_t id32 = (int32_t)id;
+        st = ct_tokenizer_decode(tok, &id32, 1, c->o->skip_special ? CT_DECODE_SKIP_SPECIAL : 0u, &text, err);
+    }
+    if (st == CT_OK) {
+        fwrite(cti_str_text(&text), 1, text.len, stdout);
+        printf("\n");
+    }
+    cti_str_deinit(&text);
+    ct_tokenizer_destroy(&tok);
+    return st;
+}
+
+static void print_token(const ct_tokenizer *tok, const char *what, int32_t id)
+{
+    size_t size = 0;
+    const char *text = id >= 0 ? ct_tokenizer_token_of(tok, id, &size) : NULL;
+    if (text == NULL) {
+        printf("  %s: none\n", what);
+    } else {
+        printf("  %s: %d %.*s\n", what, id, (int)size, text);
+    }
+}
+
+static ct_status cmd_info(const call *c, ct_err *err)
+{
+    if (c->n_args != 1) {
+        return CT_FAIL(err, CT_ERR_USAGE, "wanted: ctitan tokenizer info DIR");
+    }
+    ct_tokenizer *tok = NULL;
+    CT_TRY(ct_tokenizer_open(c->alloc, c->args[0], NULL, &tok, err));
+    printf("%s\n  ids: %d, tokens: %d, merges: %d\n", c->args[0], ct_tokenizer_vocab_size(tok), ct_tokenizer_n_tokens(tok),
+           ct_tokenizer_n_merges(tok));
+    print_token(tok, "bos", ct_tokenizer_bos_id(tok));
+    print_token(tok, "eos", ct_tokenizer_eos_id(tok));
+    print_token(tok, "pad", ct_tokenizer_pad_id(tok));
+    fputs(ct_tokenizer_warnings(tok), stderr);
+    ct_tokenizer_destroy(&tok);
+    return CT_OK;
+}
+
+/* X(name, what it takes, what it does) */
+static const struct {
+    const char *name, *args, *what;
+    ct_status (*run)(const call *c, ct_err *err);
+} commands[] = {
+    {"train", "FILE_OR_FOLDER... --vocab-size N --output DIR", "trains a byte-level BPE vocabulary on .txt and .jsonl files", cmd_train},
+    {"encode", "DIR TEXT", "prints the ids of a text (- for standard input)", cmd_encode},
+    {"decode", "DIR ID...", "prints the text of ids", cmd_decode},
+    {"info", "DIR", "prints sizes and special tokens", cmd_info},
+};
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void print_usage(FILE *to)
+{
+    for (int i = 0; i < N_COMMANDS; i++) {
+        fprintf(to, "%s ctitan tokenizer %-6s %s\n         %s\n", i == 0 ? "usage:" : "      ", commands[i].name, commands[i].args,
+                commands[i].what);
+    }
+}
+
+/* Options and what follows them go to options[], the rest to args[]. A '-' alone and negative numbers are no options. */
+static int split(int argc, char **argv, char **out_options, const char **out_args, size_t *out_n_args)
+{
+    int n_options = 1;
+    out_options[0] = argv[0];
+    *out_n_args = 0;
+    for (int i = 2; i < argc; i++) {
+        if (strncmp(argv[i], "--", 2) != 0 && strcmp(argv[i], "-h") != 0) {
+            out_args[(*out_n_args)++] = argv[i];
+            continue;
+        }
+        out_options[n_options++] = argv[i];
+        const ct_field *f = ct_field_find(fields, N_FIELDS, argv[i] + 2);
+        if (f != NULL && f->kind != CT_FIELD_BOOL && strchr(argv[i], '=') == NULL && i + 1 < argc) {
+            out_options[n_options++] = argv[++i];
+        }
+    }
+    return n_options;
+}
+
+static ct_status dispatch(const ct_alloc *alloc, int argc, char **argv, ct_arena *arena, ct_err *err)
+{
+    char **opts = ct_arena_alloc(arena, (size_t)(argc + 1) * sizeof *opts, err);
+    const char **args = ct_arena_alloc(arena, (size_t)(argc + 1) * sizeof *args, err);
+    if (opts == NULL || args == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    const char *names[N_COMMANDS];
+    for (int i = 0; i < N_COMMANDS; i++) {
+        names[i] = commands[i].name;
+        if (argc < 2 || strcmp(argv[1], commands[i].name) != 0) {
+            continue;
+        }
+        options o;
+        bool done = false;
+        call c = {.alloc = alloc, .o = &o, .args = args};
+        const int n_options = split(argc, argv, opts, args, &c.n_args);
+        const char *usage = ct_arena_printf(arena, err, "ctitan tokenizer %s %s", commands[i].name, commands[i].args);
+        const cti_command_help help = {usage != NULL ? usage : "", commands[i].what};
+        CT_TRY(cti_options_parse(n_options, opts, fields, N_FIELDS, &o, &help, arena, &done, err));
+        return done ? CT_OK : commands[i].run(&c, err);
+    }
+    if (argc < 2) {
+        print_usage(stderr);
+        return CT_FAIL(err, CT_ERR_USAGE, "a sub-command is wanted");
+    }
+    const int nearest = cti_nearest(argv[1], names, N_COMMANDS);
+    return CT_FAIL(err, CT_ERR_USAGE, "there is no sub-command '%s'%s%s; there are train, encode, decode and info", argv[1],
+                   nearest >= 0 ? ", nearest is " : "", nearest >= 0 ? names[nearest] : "");
+}
+
+int cti_cmd_tokenizer(int argc, char **argv)
+{
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        print_usage(stdout);
+        return 0;
+    }
+    const ct_alloc *alloc = ct_alloc_system();
+    ct_err err = {0};
+    ct_arena *arena = NULL;
+    ct_status st = ct_arena_create(alloc, 0, &arena, &err);
+    if (st == CT_OK) {
+        st = dispatch(alloc, argc, argv, arena, &err);
+    }
+    ct_arena_destroy(&arena);
+    return st == CT_OK ? 0 : cti_report("tokenizer", st, &err);
+}
