@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One checkpoint: its manifest checked, its files mapped and verified, elements read. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "ckpt/ckpt_internal.h"
+#include "ckpt/safetensors.h"
+
+typedef struct stored_file {
+    const char *name;
+    ct_st *st; /* owns; NULL where not is_deep */
+} stored_file;
+
+typedef struct stored_piece {
+    int64_t begin, end;
+    const unsigned char *data; /* mapped */
+} stored_piece;
+
+typedef struct stored_tensor {
+    ct_ckpt_piece whole; /* begin 0, end numel */
+    stored_piece *pieces; /* end to end, from 0 to numel */
+    size_t n_pieces;
+} stored_tensor;
+
+struct ct_ckpt {
+    const ct_alloc *alloc;
+    ct_arena *arena;
+    char *path; /* the arena's, as the rest */
+    int64_t step;
+    json_t *manifest; /* owns */
+    stored_file *files;
+    size_t n_files;
+    stored_tensor *tensors; /* by name */
+    size_t n_tensors;
+};
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static ct_status check_file(ct_ckpt *c, const char *name, const json_t *facts, bool is_deep, ct_err *err)
+{
+    const char *hash;
+    int64_t size, found;
+    if (strchr(name, '/') != NULL || name[0] == '.' || name[0] == '\0') {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': its manifest names the file '%s', which is no plain name", c->path, name);
+    }
+    CT_TRY(cti_json_get_i64(facts, "size", name, &size, err));
+    CT_TRY(cti_json_get_str(facts, "xxh3_128", name, &hash, err));
+    stored_file *file = &c->files[c->n_files];
+    char *path = cti_path_join(c->alloc, c->path, name, err);
+    file->name = ct_arena_strdup(c->arena, name, err);
+    ct_status st = path != NULL && file->name != NULL ? CT_OK : CT_ERR_MEMORY;
+    CT_TRY_GOTO(st, st, out);
+    CT_TRY_GOTO(st, cti_file_size(path, &found, err), out);
+    if (found != size) {
+        st = CT_FAIL(err, CT_ERR_FORMAT, "'%s' has %" PRId64 " bytes, its manifest says %" PRId64 ": it was probably cut short",
+                     path, found, size);
+        goto out;
+    }
+    if (is_deep) {
+        char hex[33];
+        CT_TRY_GOTO(st, ct_st_open(c->alloc, path, &file->st, err), out);
+        c->n_files++; /* from here it is closed with the rest */
+        ct_st_hash(file->st, hex, &found);
+        if (strcmp(hex, hash) != 0) {
+            st = CT_FAIL(err, CT_ERR_FORMAT, "'%s' is damaged: its XXH3-128 is %s, its manifest says %s", path, hex, hash);
+        }
+    }
+out:
+    ct_alloc_free(c->alloc, path);
+    return st;
+}
+
+static ct_status check_files(ct_ckpt *c, json_t *files, bool is_deep, ct_err *err)
+{
+    c->files = ct_arena_alloc(c->arena, (json_object_size(files) + 1) * sizeof *c->files, err);
+    if (c->files == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    for (void *it = json_object_iter(files); it != NULL; it = json_object_iter_next(files, it)) {
+        CT_TRY(check_file(c, json_object_iter_key(it), json_object_iter_value(it), is_deep, err));
+    }
+    return CT_OK;
+}
+
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
+
+static ct_status read_piece(const ct_ckpt *c, const stored_tensor *t, const json_t *json, int64_t expected, stored_piece *p,
+                            ct_err *err)
+{
+    const char *file, *name = t->whole.name, *tensor;
+    const ct_st_tensor *found = NULL;
+    CT_TRY(cti_json_get_str(json, "file", name, &file, err));
+    CT_TRY(cti_json_get_str(json, "tensor", name, &tensor, err));
+    CT_TRY(cti_json_get_i64(json, "begin", name, &p->begin, err));
+    CT_TRY(cti_json_get_i64(json, "end", name, &p->end, err));
+    if (p->begin != expected || p->end < p->begin || p->end > t->whole.end) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s': a piece goes from %" PRId64 " to %" PRId64 ", expected one from %"
+                       PRId64 " on, to %" PRId64 " at most", c->path, name, p->begin, p->end, expected, t->whole.end);
+    }
+    for (size_t i = 0; i < c->n_files; i++) {
+        if (strcmp(c->files[i].name, file) == 0) {
+            found = ct_st_find(c->files[i].st, tensor);
+            break;
+        }
+    }
+    if (found == NULL || found->dtype != t->whole.dtype || found->numel != p->end - p->begin) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s': its elements %" PRId64 " to %" PRId64 " are not in '%s' as '%s'",
+                       c->path, name, p->begin, p->end, file, tensor);
+    }
+    p->data = found->data;
+    return CT_OK;
+}
+
+static ct_status read_tensor(ct_ckpt *c, const char *name, const json_t *json, ct_err *err)
+{
+    stored_tensor *t = &c->tensors[c->n_tensors];
+    json_t *dims, *pieces;
+    const char *dtype;
+    CT_TRY(cti_json_get_str(json, "dtype", name, &dtype, err));
+    CT_TRY(cti_json_get_arr(json, "dims", name, &dims, err));
+    CT_TRY(cti_json_get_arr(json, "pieces", name, &pieces, err));
+    if (!ct_dtype_parse(dtype, &t->whole.dtype) || json_array_size(dims) > CT_CKPT_MAX_NDIM) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s' has %zu dims of dtype '%s'", c->path, name, json_array_size(dims),
+                       dtype);
+    }
+    t->whole.ndim = (int32_t)json_array_size(dims);
+    for (int32_t d = 0; d < t->whole.ndim; d++) {
+        const json_t *dim = json_array_get(dims, (size_t)d);
+        t->whole.dims[d] = json_is_integer(dim) ? json_integer_value(dim) : -1;
+    }
+    t->whole.end = cti_dims_product(t->whole.dims, t->whole.ndim);
+    if (t->whole.end < 0) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s': its dims are not numbers from 0 up, or overflow", c->path, name);
+    }
+    t->whole.name = ct_arena_strdup(c->arena, name, err);
+    t->n_pieces = json_array_size(pieces);
+    t->pieces = ct_arena_alloc(c->arena, (t->n_pieces + 1) * sizeof *t->pieces, err);
+    if (t->whole.name == NULL || t->pieces == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    int64_t at = 0;
+    for (size_t i = 0; i < t->n_pieces; i++) {
+        CT_TRY(read_piece(c, t, json_array_get(pieces, i), at, &t->pieces[i], err));
+        at = t->pieces[i].end;
+    }
+    if (at != t->whole.end) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s': its pieces end at %" PRId64 ", it has %" PRId64 " elements", c->path,
+                       name, at, t->whole.end);
+    }
+    c->n_tensors++;
+    return CT_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const stored_tensor *)a)->whole.name, ((const stored_tensor *)b)->whole.name);
+}
+
+static ct_status read_tensors(ct_ckpt *c, json_t *tensors, ct_err *err)
+{
+    c->tensors = ct_arena_alloc(c->arena, (json_object_size(tensors) + 1) * sizeof *c->tensors, err);
+    if (c->tensors == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    for (void *it = json_object_iter(tensors); it != NULL; it = json_object_iter_next(tensors, it)) {
+        CT_TRY(read_tensor(c, json_object_iter_key(it), json_object_iter_value(it), err));
+    }
+    qsort(c->tensors, c->n_tensors, sizeof *c->tensors, by_name);
+    return CT_OK;
+}
+
+/* ---- the manifest ------------------------------------------------------------------------------------------------ */
+
+static ct_status read_manifest(ct_ckpt *c, bool is_deep, ct_err *err)
+{
+    const char *format;
+    int64_t version;
+    json_t *files, *tensors, *extra;
+    char *path = cti_path_join(c->alloc, c->path, CTI_CKPT_MANIFEST, err);
+    if (path == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    const ct_status st = cti_json_read_file(c->alloc, path, &c->manifest, err);
+    ct_alloc_free(c->alloc, path);
+    CT_TRY(st);
+    if (!json_is_object(c->manifest)) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': its manifest is no JSON object", c->path);
+    }
+    CT_TRY(cti_json_get_str(c->manifest, "format", c->path, &format, err));
+    CT_TRY(cti_json_get_i64(c->manifest, "version", c->path, &version, err));
+    if (strcmp(format, CTI_CKPT_FORMAT) != 0) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': its manifest is of format '%s', not '" CTI_CKPT_FORMAT "'", c->path, format);
+    }
+    if (version != CTI_CKPT_VERSION) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': its manifest has version %" PRId64 ", this program reads %d", c->path, version,
+                       CTI_CKPT_VERSION);
+    }
+    CT_TRY(cti_json_get_i64(c->manifest, "step", c->path, &c->step, err));
+    CT_TRY(cti_json_get_obj(c->manifest, "files", c->path, &files, err));
+    CT_TRY(cti_json_get_obj(c->manifest, "tensors", c->path, &tensors, err));
+    CT_TRY(cti_json_get_obj(c->manifest, "extra", c->path, &extra, err));
+    if (c->step < 0) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': its manifest is of step %" PRId64, c->path, c->step);
+    }
+    CT_TRY(check_files(c, files, is_deep, err));
+    return is_deep ? read_tensors(c, tensors, err) : CT_OK;
+}
+
+ct_status cti_ckpt_open_path(const ct_alloc *alloc, const char *path, bool is_deep, ct_ckpt **out_ckpt, ct_err *err)
+{
+    ct_ckpt *c = CT_NEW(alloc, ct_ckpt, err);
+    if (c == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    c->alloc = alloc;
+    ct_status st = ct_arena_create(alloc, 0, &c->arena, err);
+    if (st == CT_OK) {
+        c->path = ct_arena_strdup(c->arena, path, err);
+        st = c->path != NULL ? read_manifest(c, is_deep, err) : CT_ERR_MEMORY;
+    }
+    if (st != CT_OK) {
+        ct_ckpt_close(&c);
+        return st;
+    }
+    *out_ckpt = c;
+    return CT_OK;
+}
+
+void ct_ckpt_close(ct_ckpt **ckpt)
+{
+    ct_ckpt *c = *ckpt;
+    if (c == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < c->n_files; i++) {
+        ct_st_close(&c->files[i].st);
+    }
+    json_decref(c->manifest);
+    ct_arena_destroy(&c->arena);
+    ct_alloc_free(c->alloc, c);
+    *ckpt = NULL;
+}
+
+int64_t ct_ckpt_step(const ct_ckpt *ckpt)
+{
+    return ckpt->step;
+}
+
+const char *ct_ckpt_path(const ct_ckpt *ckpt)
+{
+    return ckpt->path;
+}
+
+const json_t *ct_ckpt_extra(const ct_ckpt *ckpt)
+{
+    return json_object_get(ckpt->manifest, "extra");
+}
+
+static const stored_tensor *find(const ct_ckpt *c, const char *name)
+{
+    const stored_tensor key = {.whole = {.name = name}};
+    return c->n_tensors > 0 ? bsearch(&key, c->tensors, c->n_tensors, sizeof *c->tensors, by_name) : NULL;
+}
+
+const ct_ckpt_piece *ct_ckpt_find(const ct_ckpt *ckpt, const char *name)
+{
+    const stored_tensor *t = find(ckpt, name);
+    return t != NULL ? &t->whole : NULL;
+}
+
+ct_status ct_ckpt_read(const ct_ckpt *ckpt, const char *name, int64_t begin, int64_t end, ct_dtype dtype, void *dst, ct_err *err)
+{
+    const stored_tensor *t = find(ckpt, name);
+    if (t == NULL) {
+        return CT_FAIL(err, CT_ERR_NOT_FOUND, "'%s' has no tensor '%s'", ckpt->path, name);
+    }
+    if (begin < 0 || end < begin || end > t->whole.end) {
+        return CT_FAIL(err, CT_ERR_RANGE, "'%s': tensor '%s' has %" PRId64 " elements, %" PRId64 " to %" PRId64 " were asked for",
+                       ckpt->path, name, t->whole.end, begin, end);
+    }
+    if (dtype != t->whole.dtype && (!ct_dtype_is_float(dtype) || !ct_dtype_is_float(t->whole.dtype))) {
+        return CT_FAIL(err, CT_ERR_SHAPE, "'%s': tensor '%s' is of %s, which is not converted to %s", ckpt->path, name,
+                       ct_dtype_name(t->whole.dtype), ct_dtype_name(dtype));
+    }
+    for (size_t i = 0; i < t->n_pieces; i++) {
+        const stored_piece *p = &t->pieces[i];
+        const int64_t from = cti_max_i64(begin, p->begin), to = cti_min_i64(end, p->end);
+        if (from < to) {
+            cti_ckpt_convert(p->data + (size_t)(from - p->begin) * ct_dtype_size_bytes(t->whole.dtype), t->whole.dtype,
+                             (unsigned char *)dst + (size_t)(from - begin) * ct_dtype_size_bytes(dtype), dtype, to - from);
+        }
+    }
+    return CT_OK;
+}
