@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `ctitan run`: starts the ranks and watches over them.
+ *
+ * Every rank is a child in a process group of its own, so that the terminal's Ctrl-C reaches the supervisor alone, which passes it on
+ * once; PR_SET_PDEATHSIG ends a rank whose supervisor is gone, however it went. The supervisor serves the store. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "cli/cmd_run.h"
+#include "comm/store.h"
+
+extern char **environ;
+
+enum { FAILURE_GRACE_MS = 5000 }; /* between SIGTERM and SIGKILL for the ranks that outlive a failed one */
+
+typedef struct rank_state {
+    pid_t pid; /* 0: ended */
+    int exit_code;
+    cti_run_stream streams[2];
+} rank_state;
+
+typedef struct supervisor {
+    const ct_alloc *alloc;
+    const cti_run_options *o;
+    rank_state *ranks;
+    int n_running;
+    int port, restart;
+    int signal_fd;
+    sigset_t old_mask;
+    int n_signals;         /* requests to stop so far */
+    int failed_rank;       /* -1: none */
+    int64_t kill_at_ns;    /* 0: not decided */
+    struct pollfd *polls;
+    char host[256];
+} supervisor;
+
+/* ---- start ------------------------------------------------------------------------------------------------------- */
+
+static bool is_ours(const char *entry, const char *const *names)
+{
+    for (int i = 0; names[i] != NULL; i++) {
+        const size_t n = strlen(names[i]);
+        if (strncmp(entry, names[i], n) == 0 && entry[n] == '=') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The environment of a rank: ours on top of what we were given. Arena's memory. */
+static ct_status make_environ(const supervisor *s, int rank, ct_arena *arena, char ***out, ct_err *err)
+{
+    static const char *const names[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK",
+                                        "ROLE_NAME", "ROLE_WORLD_SIZE", "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+                                        "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS",
+                                        "CTITAN_STORE", NULL};
+    const int n = s->o->n_ranks;
+    size_t n_old = 0;
+    while (environ[n_old] != NULL) {
+        n_old++;
+    }
+    char **env = ct_arena_alloc(arena, (n_old + 24) * sizeof *env, err);
+    if (env == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < n_old; i++) {
+        if (!is_ours(environ[i], names)) {
+            env[at++] = environ[i];
+        }
+    }
+    const size_t first = at;
+    env[at++] = ct_arena_printf(arena, err, "RANK=%d", rank);
+    env[at++] = ct_arena_printf(arena, err, "LOCAL_RANK=%d", rank);
+    env[at++] = ct_arena_printf(arena, err, "WORLD_SIZE=%d", n);
+    env[at++] = ct_arena_printf(arena, err, "LOCAL_WORLD_SIZE=%d", n);
+    env[at++] = ct_arena_printf(arena, err, "GROUP_RANK=0");
+    env[at++] = ct_arena_printf(arena, err, "GROUP_WORLD_SIZE=1");
+    env[at++] = ct_arena_printf(arena, err, "ROLE_RANK=%d", rank);
+    env[at++] = ct_arena_printf(arena, err, "ROLE_NAME=%s", s->o->role);
+    env[at++] = ct_arena_printf(arena, err, "ROLE_WORLD_SIZE=%d", n);
+    env[at++] = ct_arena_printf(arena, err, "MASTER_ADDR=%s", s->o->master_addr);
+    env[at++] = ct_arena_printf(arena, err, "MASTER_PORT=%d", s->port);
+    env[at++] = ct_arena_printf(arena, err, "TORCHELASTIC_RUN_ID=%s", s->o->run_id);
+    env[at++] = ct_arena_printf(arena, err, "TORCHELASTIC_RESTART_COUNT=%d", s->restart);
+    env[at++] = ct_arena_printf(arena, err, "TORCHELASTIC_MAX_RESTARTS=%d", s->o->max_restarts);
+    env[at++] = ct_arena_printf(arena, err, "CTITAN_STORE=supervisor");
+    if (getenv("OMP_NUM_THREADS") == NULL) {
+        const int threads = cti_usable_cores() / n;
+        env[at++] = ct_arena_printf(arena, err, "OMP_NUM_THREADS=%d", threads > 1 ? threads : 1);
+    }
+    for (size_t i = first; i < at; i++) {
+        if (env[i] == NULL) {
+            return CT_ERR_MEMORY;
+        }
+    }
+    *out = env;
+    return CT_OK;
+}
+
+static ct_status open_log(const supervisor *s, int rank, int which, int *out_fd, ct_err *err)
+{
+    cti_str path = {.alloc = s->alloc};
+    cti_str_printf(&path, "%s/%d", s->o->log_dir, rank);
+    ct_status st = cti_str_check(&path, err);
+    if (st == CT_OK) {
+        st = cti_make_dirs(cti_str_text(&path), err);
+    }
+    cti_str_printf(&path, "/%s.log", which == 0 ? "stdout" : "stderr");
+    if (st == CT_OK) {
+        *out_fd = open(cti_str_text(&path), O_WRONLY | O_CREAT | (s->restart > 0 ? O_APPEND : O_TRUNC) | O_CLOEXEC, 0666);
+        if (*out_fd < 0) {
+            st = CT_FAIL(err, CT_ERR_IO, "'%s' cannot be made: %s", cti_str_text(&path), strerror(errno));
+        }
+    }
+    cti_str_deinit(&path);
+    return st;
+}
+
+/* One rank with its lines untouched keeps our own streams. */
+static bool is_direct(const supervisor *s, int rank, int which)
+{
+    const unsigned bit = which == 0 ? CTI_RUN_STDOUT : CTI_RUN_STDERR;
+    return s->o->n_ranks == 1 && !(s->o->tee[rank] & bit) && !(s->o->redirect[rank] & bit) && s->o->shown[rank] &&
+           s->o->log_dir == NULL;
+}
+
+static ct_status open_stream(supervisor *s, int rank, int which, int *out_write_fd, ct_err *err)
+{
+    cti_run_stream *stream = &s->ranks[rank].streams[which];
+    const unsigned bit = which == 0 ? CTI_RUN_STDOUT : CTI_RUN_STDERR;
+    *stream = (cti_run_stream){.pipe_fd = -1, .console_fd = -1, .file_fd = -1};
+    stream->line.alloc = stream->tail.alloc = s->alloc;
+    *out_write_fd = -1;
+    if (is_direct(s, rank, which)) {
+        return CT_OK;
+    }
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) != 0) {
+        return CT_FAIL(err, CT_ERR_IO, "a pipe to rank %d cannot be made: %s", rank, strerror(errno));
+    }
+    stream->pipe_fd = fds[0];
+    *out_write_fd = fds[1];
+    (void)fcntl(fds[0], F_SETFL, O_NONBLOCK); /* a pipe of ours */
+    if (s->o->shown[rank] && !(s->o->redirect[rank] & bit & ~s->o->tee[rank])) {
+        stream->console_fd = which == 0 ? STDOUT_FILENO : STDERR_FILENO;
+    }
+    stream->keep_tail = stream->console_fd < 0 && which == 1;
+    (void)snprintf(stream->prefix, sizeof stream->prefix, "[%s%d]:", s->o->role, rank); /* the role has at most 63 bytes */
+    if (s->o->n_ranks == 1 && !(s->o->tee[rank] & bit)) {
+        stream->prefix[0] = '\0';
+    }
+    return s->o->log_dir != NULL ? open_log(s, rank, which, &stream->file_fd, err) : CT_OK;
+}
+
+/* In the child: only calls that are safe between fork and exec. */
+static void run_child(const supervisor *s, const int write_fds[2], char **env, pid_t parent)
+{
+    (void)setpgid(0, 0);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) {
+        _exit(1);
+    }
+    for (int which = 0; which < 2; which++) {
+        if (write_fds[which] >= 0 && dup2(write_fds[which], which == 0 ? STDOUT_FILENO : STDERR_FILENO) < 0) {
+            _exit(1);
+        }
+    }
+    (void)sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
+    if (s->o->search_path) {
+        (void)execvpe(s->o->child_path, s->o->child_argv, env);
+    } else {
+        (void)execve(s->o->child_path, s->o->child_argv, env);
+    }
+    static const char text[] = "ctitan run: the program cannot be started\n";
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    _exit(127);
+}
+
+static ct_status start_rank(supervisor *s, int rank, ct_err *err)
+{
+    int write_fds[2] = {-1, -1};
+    ct_arena *arena = NULL;
+    char **env = NULL;
+    ct_status st = ct_arena_create(s->alloc, 0, &arena, err);
+    for (int which = 0; which < 2 && st == CT_OK; which++) {
+        st = open_stream(s, rank, which, &write_fds[which], err);
+    }
+    if (st == CT_OK) {
+        st = make_environ(s, rank, arena, &env, err);
+    }
+    if (st == CT_OK) {
+        const pid_t parent = getpid(), pid = fork();
+        if (pid == 0) {
+            run_child(s, write_fds, env, parent);
+        } else if (pid < 0) {
+            st = CT_FAIL(err, CT_ERR_IO, "rank %d cannot be started: %s", rank, strerror(errno));
+        } else {
+            s->ranks[rank].pid = pid;
+            s->n_running++;
+        }
+    }
+    for (int which = 0; which < 2; which++) {
+        if (write_fds[which] >= 0) {
+            (void)close(write_fds[which]);
+        }
+    }
+    ct_arena_destroy(&arena);
+    return st;
+}
+
+/* ---- watch ------------------------------------------------------------------------------------------------------- */
+
+static void signal_all(const supervisor *s, int number)
+{
+    for (int r = 0; r < s->o->n_ranks; r++) {
+        if (s->ranks[r].pid > 0) {
+            (void)kill(s->ranks[r].pid, number); /* gone already: nothing to do */
+        }
+    }
+}
+
+static const char *signal_name(int number, char buf[32])
+{
+    static const struct {
+        int number;
+        const char *name;
+    } names[] = {{SIGKILL, "SIGKILL"}, {SIGSEGV, "SIGSEGV"}, {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"}, {SIGTERM, "SIGTERM"},
+                 {SIGINT, "SIGINT"},   {SIGFPE, "SIGFPE"},   {SIGILL, "SIGILL"},   {SIGPIPE, "SIGPIPE"}, {SIGHUP, "SIGHUP"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (names[i].number == number) {
+            return names[i].name;
+        }
+    }
+    (void)snprintf(buf, 32, "signal %d", number); /* fits */
+    return buf;
+}
+
+static void tell_failure(const supervisor *s, int rank, int status, pid_t pid)
+{
+    char cause[64], name[32], rest[48] = "";
+    if (WIFSIGNALED(status)) {
+        (void)snprintf(cause, sizeof cause, "was killed by %s", signal_name(WTERMSIG(status), name));
+    } else {
+        (void)snprintf(cause, sizeof cause, "ended with exit code %d", WEXITSTATUS(status));
+    }
+    if (s->n_running > 0) {
+        (void)snprintf(rest, sizeof rest, "; ending the other %d rank%s", s->n_running, s->n_running > 1 ? "s" : "");
+    }
+    fprintf(stderr, "ctitan run: rank %d (local rank %d, pid %d) on %s %s%s\n", rank, rank, (int)pid, s->host, cause, rest);
+}
+
+static void on_exit_of(supervisor *s, int rank, int status)
+{
+    rank_state *r = &s->ranks[rank];
+    const pid_t pid = r->pid;
+    r->pid = 0;
+    s->n_running--;
+    r->exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    for (int which = 0; which < 2; which++) {
+        cti_run_stream_finish(&r->streams[which]);
+    }
+    if (r->exit_code == 0 || s->failed_rank >= 0) {
+        return;
+    }
+    s->failed_rank = rank;
+    if (s->n_signals > 0) {
+        return; /* asked to stop: codes are as the ranks chose */
+    }
+    cti_run_stream_show_tail(&r->streams[1]);
+    /* A wrong command line is told by the rank itself; with one rank there is nothing to add. */
+    if (s->o->n_ranks > 1 || WIFSIGNALED(status)) {
+        tell_failure(s, rank, status, pid);
+    }
+    signal_all(s, SIGTERM);
+    s->kill_at_ns = cti_now_ns() + (int64_t)FAILURE_GRACE_MS * 1000000;
+}
+
+static void reap(supervisor *s)
+{
+    for (int r = 0; r < s->o->n_ranks; r++) {
+        int status;
+        if (s->ranks[r].pid > 0 && waitpid(s->ranks[r].pid, &status, WNOHANG) == s->ranks[r].pid) {
+            on_exit_of(s, r, status);
+        }
+    }
+}
+
+static void on_signals(supervisor *s)
+{
+    struct signalfd_siginfo info;
+    while (read(s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGCHLD) {
+            continue;
+        }
+        s->n_signals++;
+        if (s->n_signals > 1) {
+            signal_all(s, SIGKILL);
+            continue;
+        }
+        fprintf(stderr, "ctitan run: %s: asking %d rank%s to stop (again: at once)\n",
+                info.ssi_signo == SIGINT ? "SIGINT" : info.ssi_signo == SIGHUP ? "SIGHUP" : "SIGTERM", s->n_running,
+                s->n_running == 1 ? "" : "s");
+        signal_all(s, SIGTERM);
+        s->kill_at_ns = cti_now_ns() + s->o->grace_ms * 1000000;
+    }
+}
+
+static int poll_timeout_ms(const supervisor *s)
+{
+    if (s->kill_at_ns == 0) {
+        return -1;
+    }
+    const int64_t left = (s->kill_at_ns - cti_now_ns()) / 1000000 + 1;
+    return left <= 0 ? 0 : left > 1000 ? 1000 : (int)left;
+}
+
+/* Until all ranks have ended. */
+static ct_status watch(supervisor *s, ct_err *err)
+{
+    while (s->n_running > 0) {
+        nfds_t n = 0;
+        s->polls[n++] = (struct pollfd){.fd = s->signal_fd, .events = POLLIN};
+        for (int i = 0; i < 2 * s->o->n_ranks; i++) {
+            s->polls[n++] = (struct pollfd){.fd = s->ranks[i / 2].streams[i % 2].pipe_fd, .events = POLLIN};
+        }
+        if (poll(s->polls, n, poll_timeout_ms(s)) < 0 && errno != EINTR) {
+            return CT_FAIL(err, CT_ERR_IO, "waiting for the ranks failed: %s", strerror(errno));
+        }
+        for (int i = 0; i < 2 * s->o->n_ranks; i++) {
+            cti_run_stream *stream = &s->ranks[i / 2].streams[i % 2];
+            if (s->polls[i + 1].revents != 0 && stream->pipe_fd >= 0 && !cti_run_stream_read(stream)) {
+                (void)close(stream->pipe_fd); /* the rank closed it; what is unfinished goes out when it ends */
+                stream->pipe_fd = -1;
+            }
+        }
+        on_signals(s);
+        reap(s);
+        if (s->kill_at_ns != 0 && s->n_running > 0 && cti_now_ns() >= s->kill_at_ns) {
+            signal_all(s, SIGKILL);
+            s->kill_at_ns = cti_now_ns() + (int64_t)1000000000;
+        }
+    }
+    return CT_OK;
+}
+
+/* One start of all ranks. */
+static ct_status attempt(supervisor *s, ct_err *err)
+{
+    cti_store_server *server = NULL;
+    int listen_fd = -1;
+    s->failed_rank = -1;
+    s->kill_at_ns = 0;
+    s->port = s->o->master_port;
+    ct_status st = s->o->n_ranks > 1 ? cti_store_listen(s->o->master_addr, s->o->master_port, &listen_fd, &s->port, err) : CT_OK;
+    /* Ranks first, so that nothing but this thread exists while they are forked; their connections wait in the socket. */
+    for (int r = 0; r < s->o->n_ranks && st == CT_OK; r++) {
+        st = start_rank(s, r, err);
+    }
+    if (st == CT_OK && listen_fd >= 0) {
+        st = cti_store_server_start(s->alloc, listen_fd, s->o->n_ranks, s->o->run_id, &server, err);
+        listen_fd = -1;
+    }
+    if (st == CT_OK) {
+        st = watch(s, err);
+    }
+    if (st != CT_OK) {
+        signal_all(s, SIGKILL);
+        while (s->n_running > 0 && watch(s, NULL) == CT_OK) {
+        }
+    }
+    if (listen_fd >= 0) {
+        (void)close(listen_fd);
+    }
+    cti_store_server_stop(&server);
+    for (int r = 0; r < s->o->n_ranks; r++) {
+        cti_run_stream_deinit(&s->ranks[r].streams[0]);
+        cti_run_stream_deinit(&s->ranks[r].streams[1]);
+    }
+    return st;
+}
+
+ct_status cti_run_supervise(const ct_alloc *alloc, const cti_run_options *o, int *out_exit_code, ct_err *err)
+{
+    supervisor s = {.alloc = alloc, .o = o, .failed_rank = -1};
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGHUP);
+    sigaddset(&mask, SIGCHLD);
+    if (sigprocmask(SIG_BLOCK, &mask, &s.old_mask) != 0 ||
+        (s.signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK)) < 0) {
+        return CT_FAIL(err, CT_ERR_IO, "signals cannot be watched: %s", strerror(errno));
+    }
+    if (gethostname(s.host, sizeof s.host - 1) != 0) {
+        memcpy(s.host, "this host", sizeof "this host");
+    }
+    s.ranks = CT_NEW_ARRAY(alloc, rank_state, o->n_ranks, err);
+    s.polls = CT_NEW_ARRAY(alloc, struct pollfd, 1 + 2 * o->n_ranks, err);
+    ct_status st = s.ranks != NULL && s.polls != NULL ? CT_OK : CT_ERR_MEMORY;
+    while (st == CT_OK) {
+        st = attempt(&s, err);
+        if (st != CT_OK || s.failed_rank < 0 || s.n_signals > 0 || s.restart >= o->max_restarts ||
+            s.ranks[s.failed_rank].exit_code == 2) {
+            break;
+        }
+        s.restart++;
+        fprintf(stderr, "ctitan run: starting all ranks again (%d of %d)\n", s.restart, o->max_restarts);
+    }
+    *out_exit_code = s.failed_rank >= 0 ? s.ranks[s.failed_rank].exit_code : 0;
+    (void)close(s.signal_fd);
+    (void)sigprocmask(SIG_SETMASK, &s.old_mask, NULL);
+    ct_alloc_free(alloc, s.ranks);
+    ct_alloc_free(alloc, s.polls);
+    return st;
+}
