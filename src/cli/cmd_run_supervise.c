@@ -90,8 +90,10 @@ static ct_status make_environ(const supervisor *s, int rank, ct_arena *arena, ch
     env[at++] = ct_arena_printf(arena, err, "ROLE_RANK=%d", rank);
     env[at++] = ct_arena_printf(arena, err, "ROLE_NAME=%s", s->o->role);
     env[at++] = ct_arena_printf(arena, err, "ROLE_WORLD_SIZE=%d", n);
-    env[at++] = ct_arena_printf(arena, err, "MASTER_ADDR=%s", s->o->master_addr);
-    env[at++] = ct_arena_printf(arena, err, "MASTER_PORT=%d", s->port);
+    if (s->port > 0) { /* one rank alone has no store */
+        env[at++] = ct_arena_printf(arena, err, "MASTER_ADDR=%s", s->o->master_addr);
+        env[at++] = ct_arena_printf(arena, err, "MASTER_PORT=%d", s->port);
+    }
     env[at++] = ct_arena_printf(arena, err, "TORCHELASTIC_RUN_ID=%s", s->o->run_id);
     env[at++] = ct_arena_printf(arena, err, "TORCHELASTIC_RESTART_COUNT=%d", s->restart);
     env[at++] = ct_arena_printf(arena, err, "TORCHELASTIC_MAX_RESTARTS=%d", s->o->max_restarts);

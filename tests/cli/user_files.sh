@@ -13,7 +13,7 @@ done >docs.jsonl
 sed -E 's/.*"text": "(.*)"\}/\1/' docs.jsonl >texts/a.txt
 head -n 10 texts/a.txt >texts/b.txt
 
-"$bin" tokenizer train docs.jsonl --vocab-size 400 --output vocab
+"$bin" tokenizer train docs.jsonl --vocab-size 360 --output vocab
 [ -s vocab/tokenizer.json ] && [ -s vocab/tokenizer_config.json ]
 for data in docs.jsonl texts/a.txt texts; do
     rm -rf out

@@ -27,6 +27,6 @@ for target in "" npu_compat.npu_attention; do
         --dump-folder "$dir/run" --debug.dump-graph "$dir/graph$target" --override.imports $target 2>/dev/null
 done
 stock=$(cat "$dir"/graph/*-forward.txt) other=$(cat "$dir"/graphnpu_compat.npu_attention/*-forward.txt)
-has() { printf '%s\n' "$1" | grep -qw -- "$2"; }
+has() { printf "%s\n" "$1" | grep -qF -- "= $2("; }
 has "$stock" rope && has "$stock" sdpa && ! has "$stock" rotary_mul && ! has "$stock" sdpa_tnd
 has "$other" rotary_mul && has "$other" sdpa_tnd && ! has "$other" rope && ! has "$other" sdpa
