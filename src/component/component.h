@@ -101,7 +101,7 @@ typedef struct cti_resolve_options {
 typedef struct cti_run_config {
     ct_tree *tree; /* owns; NULL where none was made */
     ct_component *root;
-    const char *module, *config; /* the tree's arena */
+    const char *module, *config; /* the tree's arena; NULL where the registry function could not be had: the tree holds defaults */
     bool wants_help;             /* the caller prints cti_help(tree, root, …) and ends with 0 */
 } cti_run_config;
 

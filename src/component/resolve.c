@@ -10,7 +10,7 @@ static const char default_config[] = "llama3_debugmodel";
 /* The tree of --module and --config. Where that cannot be, a problem, and a tree of defaults against which the other arguments are
  * still checked. */
 static ct_status make_tree(const ct_registry *registry, cti_plugins *plugins, const cti_cmdline *line,
-                           cti_problems *problems, cti_run_config *run, bool *out_is_made, ct_err *err)
+                           cti_problems *problems, cti_run_config *run, ct_err *err)
 {
     const int n_before = problems->n;
     ct_arena *arena = ct_tree_arena(run->tree);
@@ -25,11 +25,6 @@ static ct_status make_tree(const ct_registry *registry, cti_plugins *plugins, co
     if (problems->n > n_before || n_before > 0) {
         return cti_trainer_create(run->tree, &run->root, err);
     }
-    run->module = ct_arena_strdup(arena, module, err);
-    run->config = ct_arena_strdup(arena, config, err);
-    if (run->module == NULL || run->config == NULL) {
-        return CT_ERR_MEMORY;
-    }
     ct_err why = {0};
     ct_status st = CT_OK;
     if (plugins != NULL && !cti_registry_has_module(registry, module) && cti_plugins_finds(plugins, module)) {
@@ -38,9 +33,10 @@ static ct_status make_tree(const ct_registry *registry, cti_plugins *plugins, co
     if (st == CT_OK) {
         st = cti_registry_make(registry, module, config, run->tree, &run->root, &why);
     }
-    *out_is_made = st == CT_OK;
     if (st == CT_OK) {
-        return CT_OK;
+        run->module = ct_arena_strdup(arena, module, err);
+        run->config = ct_arena_strdup(arena, config, err);
+        return run->module != NULL && run->config != NULL ? CT_OK : CT_ERR_MEMORY;
     }
     if (st != CT_ERR_USAGE) {
         return CT_FAIL(err, st, "%s", why.message);
@@ -103,8 +99,8 @@ ct_status cti_run_config_resolve(const ct_alloc *alloc, const ct_registry *regis
     cti_cmdline line;
     CT_TRY(cti_cmdline_scan(options->argc, options->argv, arena, &line, problems, err));
     out->wants_help = line.wants_help;
-    bool is_made = false;
-    CT_TRY(make_tree(registry, plugins, &line, problems, out, &is_made, err));
+    CT_TRY(make_tree(registry, plugins, &line, problems, out, err));
+    const bool is_made = out->module != NULL;
     CT_TRY(check_sections(out->root, err));
     CT_TRY(cti_environ_apply(out->tree, out->root, options->environ_list, problems, err));
     CT_TRY(cti_cmdline_apply(out->tree, out->root, &line, problems, err));

@@ -94,9 +94,8 @@ bool cti_utf8_is_valid(const char *text, size_t size)
     return true;
 }
 
-/* Length of the maximal ill-formed part at p: the longest run that begins a well-formed sequence, at least one byte
- * (Unicode 15, section 3.9, table 3-7). */
-static size_t ill_formed_size(const unsigned char *p, const unsigned char *end)
+/* The longest run that begins a well-formed sequence, at least one byte (Unicode 15, section 3.9, table 3-7). */
+size_t cti_utf8_ill_formed(const unsigned char *p, const unsigned char *end, bool *out_open)
 {
     const unsigned b = p[0];
     unsigned low = 0x80, high = 0xbf;
@@ -118,6 +117,7 @@ static size_t ill_formed_size(const unsigned char *p, const unsigned char *end)
         high = 0xbf;
         n++;
     }
+    *out_open = n <= want && p + n == end;
     return n;
 }
 
@@ -131,7 +131,8 @@ void cti_utf8_repair(const char *text, size_t size, cti_str *out)
             p += n;
         } else {
             cti_str_add_n(out, "\xef\xbf\xbd", 3);
-            p += ill_formed_size(p, end);
+            bool open = false;
+            p += cti_utf8_ill_formed(p, end, &open);
         }
     }
 }

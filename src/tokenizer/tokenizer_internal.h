@@ -74,6 +74,8 @@ bool cti_alphabet_to_bytes(const char *text, size_t size, cti_str *out);
 /* UTF-8: ill-formed parts become U+FFFD, one for each maximal part. True where text is well-formed (out untouched). */
 bool cti_utf8_is_valid(const char *text, size_t size);
 void cti_utf8_repair(const char *text, size_t size, cti_str *out);
+/* Length of the maximal ill-formed part at p (1..3); *out_open: it reaches `end` and more bytes could complete it. */
+size_t cti_utf8_ill_formed(const unsigned char *p, const unsigned char *end, bool *out_open);
 
 /* --- regular expressions (tokenizer_regex.c) --- */
 
@@ -142,6 +144,7 @@ typedef struct cti_step {
 
 typedef struct cti_span {
     size_t start, size;
+    size_t origin; /* byte of the text that came in where it begins, or a little before once pieces were rewritten */
     bool at_start; /* begins where the whole text begins */
 } cti_span;
 typedef struct cti_pieces {
@@ -149,6 +152,7 @@ typedef struct cti_pieces {
     cti_str own;      /* owns */
     cti_span *spans;  /* owns */
     size_t n, cap;
+    bool is_rewritten; /* bytes of text are no longer bytes of what came in */
 } cti_pieces;
 CT_MUST_CHECK ct_status cti_pieces_push(cti_pieces *pieces, const ct_alloc *alloc, cti_span span, ct_err *err);
 
@@ -176,17 +180,13 @@ typedef struct cti_norm {
 typedef enum cti_dec_kind {
     CTI_DEC_BYTE_LEVEL,
     CTI_DEC_BYTE_FALLBACK,
-    CTI_DEC_FUSE,
     CTI_DEC_REPLACE, /* literal only */
-    CTI_DEC_STRIP,   /* after Fuse, at the start of the text only */
-    CTI_DEC_METASPACE,
     CTI_DEC_COUNT
 } cti_dec_kind;
 typedef struct cti_dec {
     cti_dec_kind kind;
-    char *from, *to; /* own */
+    char *from, *to; /* own; REPLACE */
     size_t from_size, to_size;
-    int64_t n_start; /* STRIP: at most so many `from` characters */
 } cti_dec;
 
 /* --- added tokens (tokenizer_added.c) --- */
@@ -234,6 +234,8 @@ typedef struct cti_scratch {
     const ct_alloc *alloc; /* borrows */
     cti_matcher *matcher;  /* owns */
     cti_str repaired, norm_a, norm_b;
+    int32_t *points; /* owns: code points, for normal forms */
+    size_t cap_points;
     cti_pieces pieces[2];
     cti_symbol *symbols; /* owns */
     size_t cap_symbols;
@@ -254,8 +256,8 @@ struct ct_tokenizer {
     int32_t n_merges;      /* lines of the file */
     int32_t char_ids[2048]; /* id of each one-character token below U+0800, -1: none */
     int32_t byte_ids[256];  /* byte fallback: ids of <0x00>..<0xFF>, -1: none */
-    int32_t n_model_ids;    /* ids of the model are below; added tokens may be above or among them */
-    bool *is_added;         /* owns: by id; true where the token is not the model's (only added) */
+    bool *is_model;         /* owns: by id; false where the token is not the model's (a hole, or added only) */
+    int32_t n_is_model;
     bool byte_fallback, fuse_unk, ignore_merges;
     int32_t unk_id;
     cti_norm *norms; /* owns */
@@ -264,7 +266,8 @@ struct ct_tokenizer {
     size_t n_steps;
     cti_dec *decs; /* owns */
     size_t n_decs;
-    bool has_decoder; /* false: tokens are joined with blanks */
+    bool has_decoder;    /* false: tokens are joined with blanks */
+    char strip_first[5]; /* "": none; a character that is taken off the very beginning once */
     cti_added *added; /* owns */
     size_t n_added;
     cti_trie raw[2], normed[2]; /* [1]: special tokens too; added tokens matched before and after normalizing */
@@ -283,14 +286,15 @@ struct ct_tokenizer {
 
 /* tokenizer_split.c: cuts text into words by the steps; *out points into scratch. */
 CT_MUST_CHECK ct_status cti_pretokenize(const cti_step *steps, size_t n_steps, cti_scratch *scratch, const char *text,
-                                        size_t size, bool at_start, const cti_pieces **out_pieces, ct_err *err);
+                                        size_t size, size_t origin, bool at_start, const cti_pieces **out_pieces,
+                                        ct_err *err);
 void cti_step_deinit(cti_step *step, const ct_alloc *alloc);
 /* tokenizer_normalize.c: *out_text is text itself or points into scratch. */
 CT_MUST_CHECK ct_status cti_normalize(const cti_norm *norms, size_t n_norms, cti_scratch *scratch, const char *text,
                                       size_t size, const char **out_text, size_t *out_size, ct_err *err);
-/* tokenizer_bpe.c: appends the ids of one word. base + offset: its place, for errors. */
+/* tokenizer_bpe.c: appends the ids of one word. origin: its place, for errors. */
 CT_MUST_CHECK ct_status cti_bpe_word(const ct_tokenizer *tok, cti_scratch *scratch, const char *word, size_t size,
-                                     ct_tokens *tokens, ct_err *err);
+                                     size_t origin, ct_tokens *tokens, ct_err *err);
 CT_MUST_CHECK ct_status cti_tokens_push(ct_tokens *tokens, int32_t id, ct_err *err);
 /* tokenizer_added.c */
 typedef struct cti_hit {
@@ -309,7 +313,14 @@ bool cti_added_next(const ct_tokenizer *tok, const cti_trie *trie, const char *t
  * the next free one. */
 CT_MUST_CHECK ct_status cti_added_put(ct_tokenizer *tok, cti_added token, const char *where, ct_err *err);
 CT_MUST_CHECK ct_status cti_added_finish(ct_tokenizer *tok, cti_scratch *scratch, ct_err *err);
-/* tokenizer_json.c, tokenizer_pipeline.c */
+/* tokenizer_json.c, tokenizer_pipeline.c; the getters give `fallback` for a member that is missing or null. */
+CT_MUST_CHECK ct_status cti_get_bool(const json_t *obj, const char *key, bool fallback, const char *where, bool *out,
+                                     ct_err *err);
+/* Refuses a member of obj that is not among the names, which end with NULL. */
+CT_MUST_CHECK ct_status cti_check_keys(const json_t *obj, const char *const *names, const char *where, ct_err *err);
+CT_MUST_CHECK ct_status cti_parse_vocab(ct_tokenizer *tok, const json_t *vocab, const char *where, ct_err *err);
+/* After the merges: what the model's tables need of the vocabulary. */
+CT_MUST_CHECK ct_status cti_model_finish(ct_tokenizer *tok, ct_err *err);
 CT_MUST_CHECK ct_status cti_tokenizer_parse(ct_tokenizer *tok, const json_t *root, const char *name, ct_err *err);
 CT_MUST_CHECK ct_status cti_parse_normalizer(ct_tokenizer *tok, const json_t *json, const char *name, ct_err *err);
 CT_MUST_CHECK ct_status cti_parse_pre_tokenizer(ct_tokenizer *tok, const json_t *json, const char *name, ct_err *err);

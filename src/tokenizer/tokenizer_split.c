@@ -44,6 +44,7 @@ static ct_status splitter_flush(splitter *s, ct_err *err)
     return cti_pieces_push(s->out, s->alloc,
                            (cti_span){.start = s->piece->start + s->held_start,
                                       .size = s->held_end - s->held_start,
+                                      .origin = s->piece->origin + (s->out->is_rewritten ? 0 : s->held_start),
                                       .at_start = s->piece->at_start && s->held_start == 0},
                            err);
 }
@@ -89,6 +90,7 @@ static ct_status splitter_part(splitter *s, size_t start, size_t end, bool is_ma
 static ct_status step_split(const cti_step *step, cti_scratch *scratch, const cti_pieces *in, cti_pieces *out, ct_err *err)
 {
     out->text = in->text;
+    out->is_rewritten = in->is_rewritten;
     for (size_t i = 0; i < in->n; i++) {
         const cti_span *piece = &in->spans[i];
         splitter s = {.step = step, .piece = piece, .alloc = scratch->alloc, .out = out};
@@ -138,6 +140,7 @@ static ct_status step_rewrite(const cti_step *step, cti_scratch *scratch, const 
                               ct_err *err)
 {
     cti_str_reset(&out->own);
+    out->is_rewritten = true;
     for (size_t i = 0; i < in->n; i++) {
         const cti_span *piece = &in->spans[i];
         const char *p = in->text + piece->start;
@@ -154,19 +157,24 @@ static ct_status step_rewrite(const cti_step *step, cti_scratch *scratch, const 
         }
         CT_TRY(cti_str_check(&out->own, err));
         CT_TRY(cti_pieces_push(out, scratch->alloc,
-                               (cti_span){.start = start, .size = out->own.len - start, .at_start = piece->at_start}, err));
+                               (cti_span){.start = start,
+                                          .size = out->own.len - start,
+                                          .origin = piece->origin,
+                                          .at_start = piece->at_start},
+                               err));
     }
     out->text = cti_str_text(&out->own);
     return CT_OK;
 }
 
 ct_status cti_pretokenize(const cti_step *steps, size_t n_steps, cti_scratch *scratch, const char *text, size_t size,
-                          bool at_start, const cti_pieces **out_pieces, ct_err *err)
+                          size_t origin, bool at_start, const cti_pieces **out_pieces, ct_err *err)
 {
     cti_pieces *in = &scratch->pieces[0], *out = &scratch->pieces[1];
     in->text = text;
     in->n = 0;
-    CT_TRY(cti_pieces_push(in, scratch->alloc, (cti_span){.size = size, .at_start = at_start}, err));
+    in->is_rewritten = false;
+    CT_TRY(cti_pieces_push(in, scratch->alloc, (cti_span){.size = size, .origin = origin, .at_start = at_start}, err));
     for (size_t i = 0; i < n_steps; i++) {
         out->n = 0;
         if (steps[i].kind == CTI_STEP_SPLIT) {
@@ -217,6 +225,7 @@ void cti_scratch_deinit(cti_scratch *scratch)
         cti_str_deinit(&scratch->pieces[i].own);
         ct_alloc_free(scratch->alloc, scratch->pieces[i].spans);
     }
+    ct_alloc_free(scratch->alloc, scratch->points);
     ct_alloc_free(scratch->alloc, scratch->symbols);
     ct_alloc_free(scratch->alloc, scratch->heap);
     ct_alloc_free(scratch->alloc, scratch->cache);

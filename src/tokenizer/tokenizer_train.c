@@ -177,7 +177,7 @@ ct_status ct_tokenizer_trainer_add(ct_tokenizer_trainer *t, const void *text, si
         size = t->scratch.repaired.len;
     }
     const cti_pieces *pieces = NULL;
-    CT_TRY(cti_pretokenize(t->steps, 2, &t->scratch, p, size, true, &pieces, err));
+    CT_TRY(cti_pretokenize(t->steps, 2, &t->scratch, p, size, 0, true, &pieces, err));
     for (size_t i = 0; i < pieces->n; i++) {
         CT_TRY(count_word(t, pieces->text + pieces->spans[i].start, pieces->spans[i].size, err));
     }

@@ -332,7 +332,7 @@ static inline bool op_case_update(op_case *c, int i)
         op_add_i32(c, i / 2 % 2);
         return true;
     }
-    if (!ct_dtype_is_float(c->f) || i >= OP_COUNT_OF(appends)) {
+    if (!ct_dtype_is_float(c->f) || c->f == CT_DTYPE_F16 || i >= OP_COUNT_OF(appends)) {
         return false;
     }
     const int64_t *d = appends[i].cache;
