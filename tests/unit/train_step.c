@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "backend/cpu/cpu.h"
 #include "backend/ref/ref.h"
 #include "base/base.h"
 #include "model/model.h"
@@ -18,7 +19,17 @@
 
 enum { B = 2, S = 6, N_STEPS = 3 };
 
+/* Counts what goes through an allocator. */
+static int64_t n_allocations;
+static void *counting_resize(void *ctx, void *ptr, size_t size_bytes)
+{
+    const ct_alloc *inner = ctx;
+    n_allocations += size_bytes > 0;
+    return inner->resize(inner->ctx, ptr, size_bytes);
+}
+
 typedef struct run_options {
+    const ct_backend *backend;
     ct_recompute_mode mode;
     ct_dtype compute;
     int accumulation;
@@ -45,7 +56,7 @@ static void put(cti_engine *e, const cti_step *s, ct_value_id v, const void *dat
 static void run(const run_options *o, double *losses, double *norms)
 {
     ct_err err = {0};
-    const ct_alloc *alloc = ct_alloc_system();
+    const ct_alloc counting = {counting_resize, (void *)(uintptr_t)ct_alloc_system()}, *alloc = &counting;
     ct_tree *tree;
     ct_component *spec;
     assert_int_equal(ct_tree_create(alloc, &tree, &err), CT_OK);
@@ -71,11 +82,12 @@ static void run(const run_options *o, double *losses, double *norms)
     const ct_plan_item item = {s->graph, keep, 3};
     ct_comm *comms[CT_MAX_AXES] = {0};
     cti_engine *e = NULL;
-    if (cti_engine_create(alloc, ct_backend_ref(), &item, 1, comms, &e, &err) != CT_OK) {
+    if (cti_engine_create(alloc, o->backend, &item, 1, comms, &e, &err) != CT_OK) {
         fail_msg("%s", err.message);
     }
     assert_int_equal(cti_engine_init_weights(e, s->layout, &s->build, 0, 42, &err), CT_OK);
     assert_int_equal(cti_engine_init_consts(e, &s->build, &err), CT_OK);
+    const int64_t before = n_allocations;
     for (int64_t step = 1; step <= N_STEPS; step++) {
         const int rows = B / o->accumulation;
         for (int m = 0; m < o->accumulation; m++) {
@@ -113,6 +125,7 @@ static void run(const run_options *o, double *losses, double *norms)
         assert_int_equal(ct_runtime_read(e->runtime, 0, s->optim.loss, &losses[step - 1], 8, &err), CT_OK);
         assert_int_equal(ct_runtime_read(e->runtime, 0, s->optim.norm, &norms[step - 1], 8, &err), CT_OK);
     }
+    assert_int_equal(n_allocations, before); /* a step allocates nothing */
     cti_engine_destroy(&e);
     cti_step_destroy(&s);
     ct_tree_destroy(&tree);
@@ -122,7 +135,7 @@ static void test_losses_fall(void **state)
 {
     (void)state;
     double loss[N_STEPS], norm[N_STEPS];
-    run(&(run_options){CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1}, loss, norm);
+    run(&(run_options){ct_backend_ref(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1}, loss, norm);
     printf("loss %.6f .. %.6f, norm %.6f\n", loss[0], loss[N_STEPS - 1], norm[0]);
     assert_true(loss[0] > 6.5 && loss[0] < 9.0); /* near ln(2048) = 7.6 */
     assert_true(loss[N_STEPS - 1] < loss[0] - 0.1);
@@ -135,9 +148,9 @@ static void test_recompute_is_bitwise(void **state)
     double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
     for (int dtype = 0; dtype < 2; dtype++) {
         const ct_dtype compute = dtype == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16;
-        run(&(run_options){CT_RECOMPUTE_NONE, compute, 1}, loss, norm);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1}, loss, norm);
         for (int mode = CT_RECOMPUTE_SELECTIVE; mode <= CT_RECOMPUTE_FULL; mode++) {
-            run(&(run_options){(ct_recompute_mode)mode, compute, 1}, loss2, norm2);
+            run(&(run_options){ct_backend_cpu(), (ct_recompute_mode)mode, compute, 1}, loss2, norm2);
             assert_memory_equal(loss, loss2, sizeof loss);
             assert_memory_equal(norm, norm2, sizeof norm);
         }
@@ -149,8 +162,8 @@ static void test_accumulation(void **state)
 {
     (void)state;
     double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
-    run(&(run_options){CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1}, loss, norm);
-    run(&(run_options){CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2}, loss2, norm2);
+    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1}, loss, norm);
+    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2}, loss2, norm2);
     const double bound = (double)(B * S) * ct_dtype_unit_roundoff(CT_DTYPE_F32) * 4.0;
     assert_true(fabs(loss[0] - loss2[0]) <= bound * loss[0]);
     assert_true(fabs(norm[0] - norm2[0]) <= bound * norm[0]);
