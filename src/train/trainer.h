@@ -22,6 +22,8 @@
 #include "train/engine.h"
 #include "train/step.h"
 
+#define CTI_HOST_ALLOWANCE_BYTES ((int64_t)64 << 20)
+
 typedef struct cti_trainer_options {
     const ct_alloc *alloc;
     ct_log *log;

@@ -421,6 +421,16 @@ static ct_status make_batches(cti_trainer *t, ct_err *err)
     return CT_OK;
 }
 
+/* What the host holds beside the device's block; the allowance is for the program, its libraries, the tokenizer and the graph. */
+static void log_host_memory(const cti_trainer *t)
+{
+    char batches[32], corpus[32], allowance[32];
+    const int64_t batch_bytes = t->accumulation * t->local_batch * t->seq_len * 7 * (int64_t)sizeof(int32_t);
+    CT_INFO(t->log, "Host memory beside it: batches %s, corpus %s (mapped), allowance %s",
+            cti_format_bytes(3 * batch_bytes, batches), /* the loader's thread keeps two more */
+            cti_format_bytes(ct_corpus_size_bytes(t->corpus), corpus), cti_format_bytes(CTI_HOST_ALLOWANCE_BYTES, allowance));
+}
+
 static ct_status encode(void *ctx, const char *text, size_t size, ct_tokens *ids, ct_err *err)
 {
     const cti_trainer *t = ctx;
@@ -478,6 +488,7 @@ static ct_status setup(cti_trainer *t, ct_err *err)
     CT_TRY(open_tokenizer(t, err));
     CT_TRY(open_corpus(t, err));
     CT_TRY(make_batches(t, err));
+    log_host_memory(t);
     if (checkpoint->enable) {
         CT_INFO(t->log, "Checkpointing active. Checkpoints will be loaded from and saved to %s/%s", root->dump_folder,
                 checkpoint->folder);

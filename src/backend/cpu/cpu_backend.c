@@ -116,7 +116,7 @@ static double fma_loop(cpu_level level, int64_t n)
 
 double cti_cpu_measure_peak(int level)
 {
-    enum { ROUNDS = 4, N = 150000 }; /* a round takes about half a millisecond: the best one counts */
+    enum { ROUNDS = 16, N = 150000 }; /* a round takes about half a millisecond: the best one counts */
     double best = 0;
     for (int r = 0; r < ROUNDS; r++) {
         double flops = 0;
