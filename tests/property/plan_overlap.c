@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* labels: fast */
+/* The memory plan of the compiled step, for every way of recomputing and several sizes: no two values whose lives overlap share a byte
+ * unless one is a view of the other, updates it, or takes the place of an input that dies with it; nothing lies outside of the block. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "model/model.h"
+#include "passes/plan.h"
+#include "train/step.h"
+
+typedef struct span {
+    int64_t begin, end;  /* bytes */
+    int32_t def, last;   /* positions */
+    bool used;
+} span;
+
+static bool shares_root(const ct_graph *g, ct_value_id a, ct_value_id b)
+{
+    while (ct_graph_value_c(g, a)->alias_of != CT_NO_VALUE) {
+        a = ct_graph_value_c(g, a)->alias_of;
+    }
+    while (ct_graph_value_c(g, b)->alias_of != CT_NO_VALUE) {
+        b = ct_graph_value_c(g, b)->alias_of;
+    }
+    return a == b;
+}
+
+static bool is_input_of(const ct_graph *g, ct_value_id value, ct_value_id of_producer_of)
+{
+    const ct_value *v = ct_graph_value_c(g, of_producer_of);
+    const ct_node *node = v->producer >= 0 ? ct_graph_node_c(g, v->producer) : NULL;
+    for (int32_t i = 0; node != NULL && i < node->n_in; i++) {
+        if (node->in[i] >= 0 && shares_root(g, node->in[i], value)) {
+            return (ct_op_row(node->op)->flags & CT_OP_ELEMENTWISE) != 0;
+        }
+    }
+    return false;
+}
+
+static void check_plan(const ct_graph *g, const ct_plan *plan, const ct_value_id *keep, int n_keep)
+{
+    const int32_t n = ct_graph_n_values(g), len = ct_graph_order_len(g);
+    span *s = CT_NEW_ARRAY(ct_alloc_system(), span, n + 1, NULL);
+    for (int32_t i = 0; i < len; i++) {
+        const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
+        for (int32_t k = 0; k < node->n_in + node->n_out; k++) {
+            const ct_value_id id = k < node->n_in ? node->in[k] : node->out[k - node->n_in];
+            if (id < 0) {
+                continue;
+            }
+            const ct_value *v = ct_graph_value_c(g, id);
+            if (!s[id].used) {
+                s[id].def = v->producer < 0 ? 0 : i;
+            }
+            s[id].used = true;
+            s[id].last = v->producer < 0 ? len : i; /* what no node makes is written by the host or persists */
+            s[id].begin = plan->graphs[0].offset[id];
+            s[id].end = s[id].begin + (int64_t)ct_value_size_bytes(v);
+            assert_true(s[id].begin >= 0 && s[id].end <= plan->workspace_offset);
+        }
+    }
+    for (int k = 0; k < n_keep; k++) {
+        s[keep[k]].last = len;
+    }
+    int64_t n_shared = 0;
+    for (ct_value_id a = 0; a < n; a++) {
+        for (ct_value_id b = a + 1; b < n; b++) {
+            if (!s[a].used || !s[b].used || s[a].begin >= s[b].end || s[b].begin >= s[a].end) {
+                continue;
+            }
+            n_shared++;
+            const ct_value_id first = s[a].def <= s[b].def ? a : b, second = first == a ? b : a;
+            if (s[second].def > s[first].last || shares_root(g, a, b)) {
+                continue;
+            }
+            /* in place: the second begins where the first has its last reader, the elementwise node that makes it */
+            if (s[second].def == s[first].last && is_input_of(g, first, second) && s[a].begin == s[b].begin) {
+                continue;
+            }
+            fail_msg("values %d [%d, %d] and %d [%d, %d] share memory while both live", first, s[first].def, s[first].last,
+                     second, s[second].def, s[second].last);
+        }
+    }
+    assert_true(n_shared > 0); /* the plan does reuse memory */
+    ct_alloc_free(ct_alloc_system(), s);
+}
+
+static void test_plan(void **state)
+{
+    (void)state;
+    const ct_alloc *alloc = ct_alloc_system();
+    static const int64_t sizes[][2] = {{1, 16}, {3, 40}, {8, 256}};
+    for (size_t size = 0; size < 3; size++) {
+        for (int mode = 0; mode < 6; mode++) {
+            ct_err err = {0};
+            ct_tree *tree;
+            ct_component *spec;
+            cti_step *step = NULL;
+            ct_plan *plan = NULL;
+            ct_mesh mesh;
+            const int64_t degree[CT_AXIS_COUNT] = {1, 1, 1, 1, 1, 1};
+            const ct_optim_group group = {".*", 1e-3, 0.9, 0.95, 1e-8, 0.1};
+            assert_int_equal(ct_mesh_init(&mesh, degree, 1, 0, &err), CT_OK);
+            assert_int_equal(ct_tree_create(alloc, &tree, &err), CT_OK);
+            assert_int_equal(cti_llama3_spec(tree, "debugmodel", &spec, &err), CT_OK);
+            const cti_step_options o = {.mesh = &mesh,
+                                        .param_dtype = CT_DTYPE_F32,
+                                        .compute_dtype = mode % 2 == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16,
+                                        .reduce_dtype = CT_DTYPE_F32,
+                                        .batch = sizes[size][0],
+                                        .seq_len = sizes[size][1],
+                                        .loss_chunks = 4,
+                                        .recompute = {.mode = (ct_recompute_mode)(mode / 2)},
+                                        .optim = {&group, 1, 1.0, false}};
+            if (cti_step_create(alloc, spec, &o, &step, &err) != CT_OK) {
+                fail_msg("%s", err.message);
+            }
+            const ct_value_id keep[3] = {step->optim.loss, step->optim.norm, step->optim.go};
+            const ct_plan_item item = {step->graph, keep, 3};
+            assert_int_equal(ct_plan_create(alloc, &item, 1, NULL, NULL, &plan, &err), CT_OK);
+            check_plan(step->graph, plan, keep, 3);
+            int64_t sum = plan->workspace_bytes;
+            for (int k = 0; k < CT_VALUE_KIND_COUNT; k++) {
+                sum += plan->class_bytes[k];
+            }
+            assert_int_equal(sum, plan->total_bytes);
+            assert_true(plan->class_bytes[CT_VALUE_ACT] >= plan->graphs[0].largest_live_bytes);
+            ct_plan_destroy(&plan);
+            cti_step_destroy(&step);
+            ct_tree_destroy(&tree);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plan)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rooms: optim base */
+/* labels: fast */
+/* Learning-rate factors against upstream's published examples and its rules at the borders; the mesh's degrees and names. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <math.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mesh/flat.h"
+#include "mesh/mesh.h"
+#include "optim/optim.h"
+
+static void check(ct_lr_schedule s, const double *wanted, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const double f = ct_lr_factor(&s, i);
+        if (fabs(f - wanted[i]) > 4.0 * 0x1p-53) {
+            fail_msg("update %d: factor %.17g, wanted %.17g", i + 1, f, wanted[i]);
+        }
+    }
+}
+
+static void test_examples(void **state)
+{
+    (void)state;
+    const double linear[] = {.5, 1, 1, .875, .75, .625, .5, .375, .25, .125}, half[] = {.5, 1, 1, 1, 1, 1, .8, .6, .4, .2};
+    check(ct_lr_schedule_make(10, 2, -1.0, CT_LR_LINEAR, 0.0), linear, 10);
+    check(ct_lr_schedule_make(10, 2, 0.8, CT_LR_LINEAR, 0.0), linear, 10);
+    check(ct_lr_schedule_make(10, 2, 0.5, CT_LR_LINEAR, 0.0), half, 10);
+    const double root[] = {.5, 1, 1, 1 - sqrt(.125), 1 - sqrt(.25)}, cosine[] = {.5, 1, 1, .5 * (1 + cos(M_PI * .125))};
+    check(ct_lr_schedule_make(10, 2, -1.0, CT_LR_SQRT, 0.0), root, 5);
+    check(ct_lr_schedule_make(10, 2, -1.0, CT_LR_COSINE, 0.0), cosine, 4);
+    const double floor_[] = {.5, 1, 1, .1 + .9 * .875};
+    check(ct_lr_schedule_make(10, 2, -1.0, CT_LR_LINEAR, 0.1), floor_, 4);
+}
+
+static void test_clamps(void **state)
+{
+    (void)state;
+    ct_lr_schedule s = ct_lr_schedule_make(2, 2, 0.8, CT_LR_LINEAR, 0.0);
+    assert_true(s.is_decay_cut && !s.is_warmup_cut && s.decay_steps == 0);
+    s = ct_lr_schedule_make(3, 200, -1.0, CT_LR_LINEAR, 0.0);
+    assert_true(s.is_warmup_cut && s.warmup_steps == 3);
+    s = ct_lr_schedule_make(10, 0, -1.0, CT_LR_LINEAR, 0.25);
+    assert_true(ct_lr_factor(&s, 1000000) == 0.25); /* never below the floor */
+    assert_int_equal(ct_lr_schedule_make(5, 0, 0.5, CT_LR_LINEAR, 0.0).decay_steps, 2); /* 2.5: half to even */
+    assert_int_equal(ct_lr_schedule_make(7, 0, 0.5, CT_LR_LINEAR, 0.0).decay_steps, 4); /* 3.5 */
+}
+
+static void test_mesh(void **state)
+{
+    (void)state;
+    ct_mesh m;
+    ct_err err = {0};
+    char names[160];
+    const int64_t d[CT_AXIS_COUNT] = {1, 2, -1, 1, 2, 1};
+    assert_int_equal(ct_mesh_init(&m, d, 8, 5, &err), CT_OK);
+    assert_int_equal(m.degree[CT_AXIS_DP_SHARD], 2);
+    assert_int_equal(m.coord[CT_AXIS_TP], 1); /* 5 = 1 0 1 over (2, 2, 2), the last fastest */
+    assert_int_equal(m.coord[CT_AXIS_DP_SHARD], 0);
+    assert_int_equal(m.coord[CT_AXIS_DP_REPLICATE], 1);
+    int64_t group[2];
+    ct_mesh_group(&m, CT_AXIS_DP_SHARD, group);
+    assert_true(group[0] == 5 && group[1] == 7);
+    ct_mesh_active_names(&m, names, sizeof names);
+    assert_string_equal(names, "['batch', 'loss', 'dp_replicate', 'tp', 'dp', 'dp_shard']");
+    const int64_t wrong[CT_AXIS_COUNT] = {1, 1, 1, 1, 3, 1};
+    assert_int_equal(ct_mesh_init(&m, wrong, 1, 0, &err), CT_ERR_USAGE);
+    assert_non_null(strstr(err.message, "tp=3"));
+}
+
+/* Over any degree the shards of a group meet end to end and make every member whole. */
+static void test_flat(void **state)
+{
+    (void)state;
+    const ct_flat_param params[] = {{"tok_embeddings.weight", 2, {7, 5}},      {"layers.0.a.weight", 2, {3, 11}},
+                                    {"layers.0.b.weight", 1, {1}},             {"layers.1.a.weight", 2, {64, 64}},
+                                    {"norm.weight", 1, {5}},                   {"lm_head.weight", 2, {7, 5}}};
+    for (int64_t degree = 1; degree <= 8; degree++) {
+        ct_flat_layout *l = NULL;
+        ct_err err = {0};
+        assert_int_equal(ct_flat_layout_create(ct_alloc_system(), params, 6, degree, &l, &err), CT_OK);
+        assert_int_equal(l->n_groups, 4);
+        assert_string_equal(l->groups[3].name, "head");
+        for (int32_t g = 0; g < l->n_groups; g++) {
+            assert_int_equal(l->groups[g].total % (degree * CT_FLAT_ALIGN), 0);
+            for (int32_t m = 0; m < l->groups[g].n_members; m++) {
+                int64_t at = 0;
+                for (int64_t r = 0; r < degree; r++) {
+                    int64_t begin, end;
+                    ct_flat_local_range(&l->groups[g], m, degree, r, &begin, &end);
+                    assert_true(begin == at || begin == end);
+                    at = end > at ? end : at;
+                }
+                assert_int_equal(at, l->groups[g].members[m].numel);
+            }
+        }
+        ct_flat_layout_destroy(&l);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_examples), cmocka_unit_test(test_clamps),
+                                       cmocka_unit_test(test_mesh), cmocka_unit_test(test_flat)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
