@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rooms: ckpt base */
+/* labels: fast */
+/* Checkpoints written by random layouts read back by any range; damaged ones are passed over or refused by name; retention keeps the newest;
+ * Hugging Face folders go there and back byte for byte. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "ckpt/ckpt.h"
+#include "ckpt/hf.h"
+
+static const ct_alloc *alloc;
+static char folder[256];
+
+static void ok(ct_status st, const ct_err *err)
+{
+    if (st != CT_OK) {
+        fail_msg("%s: %s", ct_status_name(st), err->message);
+    }
+}
+
+/* Element i of tensor t at a step. */
+static float value_of(int t, int64_t i, int64_t step)
+{
+    return (float)(t * 1000 + i) + (float)step / 128.0F;
+}
+
+typedef struct writer {
+    const ct_ckpt_piece *pieces;
+    int64_t step;
+} writer;
+
+static ct_status source(void *ctx, int32_t piece, int64_t begin, int64_t end, void *dst, ct_err *err)
+{
+    const writer *w = ctx;
+    (void)err;
+    assert_true(begin >= w->pieces[piece].begin && end <= w->pieces[piece].end && end - begin <= 1 << 20);
+    for (int64_t i = begin; i < end; i++) {
+        ((float *)dst)[i - begin] = value_of(w->pieces[piece].name[1] - '0', i, w->step);
+    }
+    return CT_OK;
+}
+
+enum { N_TENSORS = 4 };
+static const int64_t dims[N_TENSORS][2] = {{7, 5}, {1, 1}, {64, 33}, {3, 257}};
+
+/* Cuts every tensor at random places over `world` ranks, some of which get nothing. */
+static void save(int64_t step, int world, uint64_t seed)
+{
+    const cti_rng_key key = cti_rng_key_make(seed, "layout");
+    ct_err err = {0};
+    int64_t at[N_TENSORS] = {0};
+    char token[17];
+    snprintf(token, sizeof token, "t%llu", (unsigned long long)seed);
+    for (int r = 0; r < world; r++) {
+        static const char *const names[N_TENSORS] = {"t0", "t1", "t2", "t3"};
+        ct_ckpt_piece pieces[N_TENSORS];
+        for (int t = 0; t < N_TENSORS; t++) {
+            const int64_t numel = dims[t][0] * dims[t][1], left = numel - at[t];
+            const int64_t n = r == world - 1 ? left : (int64_t)cti_rng_below(key, (uint64_t)(r * N_TENSORS + t), (uint64_t)left + 1);
+            pieces[t] = (ct_ckpt_piece){names[t], CT_DTYPE_F32, 2, {dims[t][0], dims[t][1]}, at[t], at[t] + n};
+            at[t] += n;
+        }
+        writer w = {pieces, step};
+        ok(ct_ckpt_write_rank(alloc, folder, step, token, r, world, pieces, N_TENSORS, source, &w, &err), &err);
+    }
+    json_t *extra = json_pack("{s:I}", "step", (json_int_t)step);
+    ok(ct_ckpt_commit(alloc, folder, step, token, world, extra, &err), &err);
+    json_decref(extra);
+}
+
+static void check(const ct_ckpt *ckpt, uint64_t seed)
+{
+    const cti_rng_key key = cti_rng_key_make(seed, "read");
+    ct_err err = {0};
+    for (int t = 0; t < N_TENSORS; t++) {
+        const char name[3] = {'t', (char)('0' + t), '\0'};
+        const ct_ckpt_piece *p = ct_ckpt_find(ckpt, name);
+        assert_non_null(p);
+        assert_true(p->ndim == 2 && p->dims[0] == dims[t][0] && p->dims[1] == dims[t][1]);
+        const int64_t numel = dims[t][0] * dims[t][1];
+        for (uint64_t k = 0; k < 8; k++) {
+            const int64_t begin = (int64_t)cti_rng_below(key, 100 * (uint64_t)t + 2 * k, (uint64_t)numel);
+            const int64_t end = begin + 1 + (int64_t)cti_rng_below(key, 100 * (uint64_t)t + 2 * k + 1, (uint64_t)(numel - begin));
+            float *got = CT_NEW_ARRAY(alloc, float, end - begin, &err);
+            ok(ct_ckpt_read(ckpt, name, begin, end, CT_DTYPE_F32, got, &err), &err);
+            for (int64_t i = begin; i < end; i++) {
+                assert_true(got[i - begin] == value_of(t, i, ct_ckpt_step(ckpt)));
+            }
+            ct_alloc_free(alloc, got);
+        }
+        float one;
+        assert_int_equal(ct_ckpt_read(ckpt, name, 0, numel + 1, CT_DTYPE_F32, &one, NULL), CT_ERR_RANGE);
+    }
+    float one;
+    assert_int_equal(ct_ckpt_read(ckpt, "t9", 0, 1, CT_DTYPE_F32, &one, NULL), CT_ERR_NOT_FOUND);
+}
+
+static void test_layouts(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        ct_err err = {0};
+        ct_ckpt *ckpt = NULL;
+        const int64_t step = (int64_t)seed;
+        save(step, 1 + (int)(seed % 5), seed);
+        ok(ct_ckpt_open(alloc, folder, -1, &ckpt, NULL, &err), &err);
+        assert_int_equal(ct_ckpt_step(ckpt), step);
+        assert_int_equal(json_integer_value(json_object_get(ct_ckpt_extra(ckpt), "step")), step);
+        check(ckpt, seed);
+        ct_ckpt_close(&ckpt);
+        save(step, 1 + (int)(seed % 3), seed + 1000); /* the same step again takes its place */
+        ok(ct_ckpt_open(alloc, folder, step, &ckpt, NULL, &err), &err);
+        check(ckpt, seed);
+        ct_ckpt_close(&ckpt);
+    }
+}
+
+static void damage(int64_t step)
+{
+    char cmd[512];
+    snprintf(cmd, sizeof cmd, "f=$(ls %s/step-%lld/*.safetensors | head -1); printf X | dd of=\"$f\" bs=1 seek=900 conv=notrunc status=none",
+             folder, (long long)step);
+    assert_int_equal(system(cmd), 0);
+}
+
+static void test_damage_and_retention(void **state)
+{
+    (void)state;
+    ct_err err = {0};
+    ct_ckpt *ckpt = NULL;
+    cti_str notes = {.alloc = alloc};
+    int64_t newest;
+    ok(ct_ckpt_retain(alloc, folder, 3, NULL, &err), &err);
+    assert_int_equal(ct_ckpt_open(alloc, folder, 21, &ckpt, NULL, NULL), CT_ERR_NOT_FOUND); /* 22, 23, 24 stay */
+    damage(24);
+    ok(ct_ckpt_open(alloc, folder, -1, &ckpt, &notes, &err), &err);
+    assert_int_equal(ct_ckpt_step(ckpt), 23);
+    assert_non_null(strstr(cti_str_text(&notes), "step-24"));
+    ct_ckpt_close(&ckpt);
+    assert_int_not_equal(ct_ckpt_open(alloc, folder, 24, &ckpt, NULL, &err), CT_OK); /* asked for by number: an error */
+    assert_non_null(strstr(err.message, "step-24"));
+    ok(ct_ckpt_newest(alloc, "/tmp/ctitan-no-such-folder", &newest, NULL, &err), &err);
+    assert_int_equal(newest, -1);
+    cti_str_deinit(&notes);
+}
+
+static ct_status hf_source(void *ctx, const char *name, int64_t begin, int64_t end, float *dst, ct_err *err)
+{
+    (void)ctx;
+    (void)err;
+    const cti_rng_key key = cti_rng_key_make(3, name);
+    for (int64_t i = begin; i < end; i++) {
+        dst[i - begin] = cti_bf16_to_f32(cti_f32_to_bf16((float)cti_rng_normal(key, (uint64_t)i)));
+    }
+    return CT_OK;
+}
+
+static ct_status hf_back(void *ctx, const char *name, int64_t begin, int64_t end, float *dst, ct_err *err)
+{
+    return ct_hf_read(ctx, name, begin, end, CT_DTYPE_F32, dst, err);
+}
+
+static void test_hugging_face(void **state)
+{
+    (void)state;
+    ct_err err = {0};
+    char a[300], b[300], cmd[700];
+    snprintf(a, sizeof a, "%s/hf-a", folder);
+    snprintf(b, sizeof b, "%s/hf-b", folder);
+    for (int tied = 0; tied < 2; tied++) {
+        for (int dtype = 0; dtype < 2; dtype++) {
+            const ct_hf_shape shape = {.dim = 32, .n_layers = 2, .n_heads = 4, .n_kv_heads = 2, .head_dim = 8, .ffn_hidden = 48,
+                                       .vocab_size = 100, .rope_theta = 500000.0, .norm_eps = 1e-5, .is_tied = tied,
+                                       .has_rope_scaling = true, .rope_factor = 8, .rope_low_freq_factor = 1,
+                                       .rope_high_freq_factor = 4, .rope_original_max = 8192, .max_seq_len = 64, .bos_id = 1,
+                                       .eos_id = 2};
+            const ct_dtype d = dtype == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16;
+            ct_hf *hf = NULL;
+            ok(ct_hf_write(alloc, a, &shape, d, 4096, hf_source, NULL, &err), &err); /* several files and an index */
+            ok(ct_hf_open(alloc, a, &shape, &hf, &err), &err);
+            float want[256], got[256];
+            ok(hf_source(NULL, "layers.1.attention.qkv_linear.wk.weight", 33, 289, want, &err), &err);
+            ok(ct_hf_read(hf, "layers.1.attention.qkv_linear.wk.weight", 33, 289, CT_DTYPE_F32, got, &err), &err);
+            assert_memory_equal(want, got, sizeof want);
+            ok(ct_hf_write(alloc, b, &shape, d, 4096, hf_back, hf, &err), &err);
+            ct_hf_close(&hf);
+            snprintf(cmd, sizeof cmd, "diff -r %s %s", a, b);
+            assert_int_equal(system(cmd), 0);
+            ct_hf_shape wrong = shape;
+            wrong.ffn_hidden = 64;
+            wrong.rope_theta = 10000.0;
+            err = (ct_err){0};
+            assert_int_equal(ct_hf_open(alloc, a, &wrong, &hf, &err), CT_ERR_SHAPE);
+            assert_non_null(strstr(err.message, "model.layers.0.mlp.gate_proj.weight' is [48, 32], wanted [64, 32]"));
+            assert_non_null(strstr(err.message, "rope_theta"));
+            err = (ct_err){0};
+        }
+    }
+}
+
+int main(void)
+{
+    alloc = ct_alloc_system();
+    snprintf(folder, sizeof folder, "/tmp/ctitan-ckpt-%d", (int)getpid());
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts), cmocka_unit_test(test_damage_and_retention),
+                                       cmocka_unit_test(test_hugging_face)};
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    if (failed == 0) {
+        (void)!cti_remove_tree(folder, NULL);
+    }
+    return failed;
+}
