@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: fast
+# Settings from the command line: TorchTitan's 120 flags are all there with its defaults; spellings; precedence; all errors at once with the nearest
+# name; what is not there yet is refused with its reason; docs/settings.md is what --help prints (CT_UPDATE_DOCS=1 writes it).
+set -eu
+bin=$1/bin/ctitan
+here=$(cd "$(dirname "$0")" && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+sel=(--module llama3 --config llama3_debugmodel)
+fail() { echo "$*"; exit 1; }
+
+"$bin" config "${sel[@]}" | sed -E 's/  \([a-z]+\)$//' >"$dir/now"
+# hf-assets-path: ours is the vocabulary that comes with the program (docs/differences.md).
+awk -F'\t' '
+    NR == FNR { i = index($0, " = "); k = substr($0, 1, i - 1); gsub("_", "-", k); v[k] = substr($0, i + 3); next }
+    /^#/ || $1 == "hf-assets-path" { next }
+    { n++; want = $2 == "(empty)" ? "" : $2
+      if (!($1 in v)) { print "no flag --" $1; bad = 1 } else if (tolower(v[$1]) != tolower(want)) { print "--" $1 ": " v[$1] ", wanted " want; bad = 1 } }
+    END { if (n != 119) { print n, "flags compared, wanted 119"; bad = 1 } exit bad }' "$dir/now" "$here/flags_torchtitan_0.3.0.tsv"
+
+value() { # value PATH ARGS...: the value and its source
+    local path=$1
+    shift
+    "$bin" config "${sel[@]}" "$@" | sed -nE "s/^${path//./\\.} = (.*)/\1/p"
+}
+[ "$(value training.steps --training.steps 7)" = "7  (flag)" ] || fail "flag"
+[ "$(value training.steps --training.steps=1_000)" = "1000  (flag)" ] || fail "--x=V, Python's underscores"
+[ "$(value training.seq_len --training.seq-len 64)" = "64  (flag)" ] && [ "$(value training.seq_len --training.seq_len 64)" = "64  (flag)" ] || fail "spelling"
+[ "$(value training.steps --training.steps 7 --training.steps 9)" = "9  (flag)" ] || fail "the last one counts"
+[ "$(value checkpoint.enable --checkpoint.enable)" = "true  (flag)" ] || fail "boolean"
+[ "$(value dataloader.infinite --dataloader.no-infinite)" = "false  (flag)" ] || fail "negated boolean"
+[ "$(value dataloader.infinite --dataloader.infinite=false)" = "false  (flag)" ] || fail "boolean with a value"
+[ "$(CTITAN_TRAINING__STEPS=5 value training.steps)" = "5  (env)" ] || fail "environment"
+[ "$(CTITAN_TRAINING__STEPS=5 value training.steps --training.steps 6)" = "6  (flag)" ] || fail "flags above environment"
+[ "$(value training.steps)" = "10  (registry)" ] || fail "registry"
+[ "$(value optimizer.param_groups.0.optimizer_kwargs.betas --optimizer.param-groups.0.optimizer-kwargs.betas 0.8 0.9)" = "0.8 0.9  (flag)" ] || fail "list"
+[ "$(value optimizer.param_groups.0.optimizer_kwargs.lr --optimizer.lr 1e-3)" = "0.001  (flag)" ] || fail "alias"
+
+refused() { # refused PATTERN ARGS...: exit 2, one line that matches, nothing trained
+    local pattern=$1 code=0
+    shift
+    "$bin" train "${sel[@]}" --dump-folder "$dir/out" "$@" >"$dir/o" 2>"$dir/e" || code=$?
+    [ $code = 2 ] || fail "exit $code, wanted 2: $*"
+    grep -qE -- "$pattern" "$dir/e" || { cat "$dir/e"; fail "no line '$pattern' for $*"; }
+    ! grep -q 'Training starts' "$dir/e" || fail "trained: $*"
+}
+refused '--trainin.steps: unknown flag \(nearest: --training.steps\)' --trainin.steps 2
+refused "--training.steps: 'x'" --training.steps x
+refused "--training.steps: '-3' is too small" --training.steps -3
+refused "--training.seq-len: '0'" --training.seq-len 0
+refused "--metrics.log-freq: '0'" --metrics.log-freq 0
+refused "--training.dtype: 'fp8'.*(bfloat16|float32)" --training.dtype fp8
+refused 'tensor-parallel-degree 3' --parallelism.tensor-parallel-degree 3
+refused 'npu_compat.npu_attention' --override.imports npu_compat.nothing
+refused "dataset 'nope'|'nope'" --dataloader.dataset nope
+refused "global-batch-size 12" --training.global-batch-size 12
+refused "activation-checkpoint:nope" activation-checkpoint:nope
+refused 'wanted an absolute path' --checkpoint.initial-load-path relative
+for flag in --profiler.enable-profiling --metrics.enable-tensorboard --validator.enable --training.enable-cpu-offload \
+    --debug.detect-anomaly --compile.enable-async-tensor-parallel; do
+    refused "^$flag: 'true' is refused: .* not there|^$flag: 'true' is refused: " $flag
+done
+code=0
+"$bin" train "${sel[@]}" --trainin.steps 2 --training.seq-len x --metrics.log-freq 0 2>"$dir/e" || code=$?
+[ $code = 2 ] && [ "$(wc -l <"$dir/e")" = 3 ] || { cat "$dir/e"; fail "not all errors at once"; }
+for bad in "--module llama3 --config llama3_debugmodl" "--module lama3 --config llama3_debugmodel" "--config llama3_debugmodel"; do
+    code=0
+    # shellcheck disable=SC2086
+    "$bin" train $bad 2>"$dir/e" || code=$?
+    [ $code = 2 ] || fail "$bad: exit $code"
+done
+
+{
+    echo '# Settings'
+    echo
+    echo 'Made from the field tables (`src/config/sections.h`); `tests/cli/settings.sh` holds this page to them. Precedence, lowest first: default,'
+    echo 'registry function, `CTITAN_SECTION__FIELD` in the environment, flags. `-` and `_` are the same in names; `--x V` and `--x=V`; the last'
+    echo 'one counts; `--a.b`, `--a.no-b` and `--a.b=true|false` for booleans. `ctitan config` prints each value with its source.'
+    echo
+    echo '```'
+    COLUMNS=110 "$bin" train "${sel[@]}" --help
+    echo '```'
+} >"$dir/settings.md"
+if [ -n "${CT_UPDATE_DOCS:-}" ]; then
+    cp "$dir/settings.md" "$here/../../docs/settings.md"
+fi
+diff "$here/../../docs/settings.md" "$dir/settings.md" >"$dir/d" || { head -n 20 "$dir/d"; fail "docs/settings.md is not what --help prints: CT_UPDATE_DOCS=1 writes it"; }
