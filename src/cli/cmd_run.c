@@ -123,6 +123,9 @@ static ct_status streams(const char *name, const char *text, unsigned char *out,
 
 static ct_status filter(const char *text, bool *shown, ct_err *err)
 {
+    if (text[0] == '\0') { /* as torchrun: all */
+        return CT_OK;
+    }
     memset(shown, 0, CTI_RUN_MAX_RANKS * sizeof *shown);
     for (const char *at = text; *at != '\0';) {
         int rank = -1, used = 0;
@@ -261,6 +264,21 @@ static ct_status take_child(const ct_alloc *alloc, int argc, char **argv, int at
     return CT_OK;
 }
 
+/* What is to be seen must come from a rank that there is, and go somewhere. */
+static ct_status check_ranks(const cti_run_options *o, ct_err *err)
+{
+    bool any_shown = false;
+    for (int r = 0; r < o->n_ranks; r++) {
+        any_shown = any_shown || o->shown[r];
+        if (o->redirect[r] != 0 && o->log_dir == NULL) {
+            return CT_FAIL(err, CT_ERR_USAGE, "--redirects: the files are made in --log-dir, which is not given");
+        }
+    }
+    return any_shown ? CT_OK
+                     : CT_FAIL(err, CT_ERR_USAGE, "--local-ranks-filter: none of the ranks is there, which are 0 to %d",
+                               o->n_ranks - 1);
+}
+
 ct_status cti_run_parse(const ct_alloc *alloc, int argc, char **argv, cti_run_options *o, ct_err *err)
 {
     memset(o, 0, sizeof *o);
@@ -278,6 +296,9 @@ ct_status cti_run_parse(const ct_alloc *alloc, int argc, char **argv, cti_run_op
         const int id = find_flag(argv[at], &value);
         if (id < 0) {
             return unknown_flag(argv[at], err);
+        }
+        if (!flags[id].has_value && value != NULL) {
+            return CT_FAIL(err, CT_ERR_USAGE, "%s: --%s takes no value", argv[at], flags[id].name);
         }
         at++;
         if (flags[id].has_value && value == NULL) {
@@ -297,6 +318,7 @@ ct_status cti_run_parse(const ct_alloc *alloc, int argc, char **argv, cti_run_op
     if (at >= argc) {
         return CT_FAIL(err, CT_ERR_USAGE, "what to run is wanted: -m torchtitan.train --module llama3 --config llama3_debugmodel");
     }
+    CT_TRY(check_ranks(o, err));
     return take_child(alloc, argc, argv, at, o, err);
 }
 

@@ -1,25 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the ranks write, line by line: a line goes out with one write, so that those of several ranks never mix. */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "cli/cmd_run.h"
 
-enum { READ_BYTES = 65536, MAX_LINE_BYTES = 1 << 20 /* a longer line is cut here */ };
+enum {
+    READ_BYTES = 65536,
+    MAX_LINE_BYTES = 1 << 20, /* a longer line is cut here */
+    MAX_LAST_READS = 64,      /* of a rank that ended: more than a pipe holds, should a process that it left behind write on */
+    STUCK_POLL_MS = 100
+};
 
-/* Writes all of it. Where the reader is gone the rest is dropped: the ranks go on. */
+/* Whether a request to stop waits (the supervisor blocks these signals and takes them when it has written). */
+static bool stop_is_pending(void)
+{
+    sigset_t set;
+    return sigpending(&set) == 0 &&
+           (sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1 || sigismember(&set, SIGHUP) == 1);
+}
+
+/* Writes all of it. Where the reader is gone, or takes nothing while we are asked to stop, the rest is dropped: the ranks come
+ * first. A pipe that is ready takes PIPE_BUF bytes without blocking. */
 static void write_all(int fd, const char *data, size_t size)
 {
+    static bool is_stuck; /* a reader took nothing when we were asked to stop: not waited for again */
     while (size > 0) {
-        ssize_t n = write(fd, data, size);
+        struct pollfd p = {.fd = fd, .events = POLLOUT};
+        const int ready = poll(&p, 1, is_stuck ? 0 : STUCK_POLL_MS);
+        if (ready == 0) {
+            is_stuck = is_stuck || stop_is_pending();
+            if (is_stuck) {
+                return;
+            }
+            continue;
+        }
+        const ssize_t n = write(fd, data, size < PIPE_BUF ? size : PIPE_BUF);
         if (n > 0) {
             data += n;
             size -= (size_t)n;
-        } else if (n < 0 && errno == EAGAIN) {
-            struct pollfd p = {.fd = fd, .events = POLLOUT};
-            (void)poll(&p, 1, -1);
-        } else if (n == 0 || errno != EINTR) {
+        } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
             return;
         }
     }
@@ -35,12 +58,23 @@ static void write_line(int fd, const char *prefix, const char *line, size_t size
     }
 }
 
+/* Drops the oldest lines where there are too many bytes; of a line that is too long its end is kept. */
 static void keep_tail(cti_run_stream *s, const char *line, size_t size)
 {
-    if (s->tail.len + size > CTI_RUN_TAIL_BYTES) {
-        cti_str_reset(&s->tail);
+    if (size > CTI_RUN_TAIL_BYTES) {
+        line += size - CTI_RUN_TAIL_BYTES;
+        size = CTI_RUN_TAIL_BYTES;
     }
-    cti_str_add_n(&s->tail, line, size < CTI_RUN_TAIL_BYTES ? size : CTI_RUN_TAIL_BYTES);
+    size_t drop = 0;
+    while (s->tail.len - drop + size > CTI_RUN_TAIL_BYTES) {
+        const char *newline = memchr(s->tail.data + drop, '\n', s->tail.len - drop);
+        drop = newline != NULL ? (size_t)(newline - s->tail.data) + 1 : s->tail.len;
+    }
+    if (drop > 0) {
+        memmove(s->tail.data, s->tail.data + drop, s->tail.len - drop + 1);
+        s->tail.len -= drop;
+    }
+    cti_str_add_n(&s->tail, line, size);
 }
 
 /* One line with its newline, or the last one without. */
@@ -108,19 +142,19 @@ static bool has_bytes(int fd)
 
 void cti_run_stream_finish(cti_run_stream *s)
 {
+    for (int i = 0; i < MAX_LAST_READS && s->pipe_fd >= 0 && has_bytes(s->pipe_fd) && cti_run_stream_read(s); i++) {
+    }
+    if (s->line.len > 0) {
+        /* With a prefix the next line could be another rank's, so that this one gets its newline. */
+        if (s->prefix[0] != '\0') {
+            cti_str_add_char(&s->line, '\n');
+        }
+        cti_str scratch = {.alloc = s->line.alloc};
+        pass_line(s, s->line.data, s->line.len, &scratch);
+        cti_str_deinit(&scratch);
+        cti_str_reset(&s->line);
+    }
     if (s->pipe_fd >= 0) {
-        while (has_bytes(s->pipe_fd) && cti_run_stream_read(s)) {
-        }
-        if (s->line.len > 0) {
-            /* With a prefix the next line could be another rank's, so that this one gets its newline. */
-            if (s->prefix[0] != '\0') {
-                cti_str_add_char(&s->line, '\n');
-            }
-            cti_str scratch = {.alloc = s->line.alloc};
-            pass_line(s, s->line.data, s->line.len, &scratch);
-            cti_str_deinit(&scratch);
-            cti_str_reset(&s->line);
-        }
         (void)close(s->pipe_fd);
         s->pipe_fd = -1;
     }

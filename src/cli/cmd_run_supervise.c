@@ -42,6 +42,7 @@ typedef struct supervisor {
     int failed_rank;       /* -1: none */
     int64_t kill_at_ns;    /* 0: not decided */
     struct pollfd *polls;
+    struct sigaction old_pipe; /* SIGPIPE, for the ranks */
     char host[256];
 } supervisor;
 
@@ -142,8 +143,6 @@ static ct_status open_stream(supervisor *s, int rank, int which, int *out_write_
 {
     cti_run_stream *stream = &s->ranks[rank].streams[which];
     const unsigned bit = which == 0 ? CTI_RUN_STDOUT : CTI_RUN_STDERR;
-    *stream = (cti_run_stream){.pipe_fd = -1, .console_fd = -1, .file_fd = -1};
-    stream->line.alloc = stream->tail.alloc = s->alloc;
     *out_write_fd = -1;
     if (is_direct(s, rank, which)) {
         return CT_OK;
@@ -178,14 +177,25 @@ static void run_child(const supervisor *s, const int write_fds[2], char **env, p
             _exit(1);
         }
     }
+    /* In a group of its own a rank that reads the terminal would be stopped. */
+    const int nothing = isatty(STDIN_FILENO) ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+    if (nothing >= 0) {
+        (void)dup2(nothing, STDIN_FILENO);
+    }
+    (void)sigaction(SIGPIPE, &s->old_pipe, NULL);
     (void)sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
     if (s->o->search_path) {
         (void)execvpe(s->o->child_path, s->o->child_argv, env);
     } else {
         (void)execve(s->o->child_path, s->o->child_argv, env);
     }
-    static const char text[] = "ctitan run: the program cannot be started\n";
-    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    const char *const parts[] = {"ctitan run: '", s->o->child_path, "' cannot be started: ",
+                                 errno == ENOENT   ? "there is no such program\n"
+                                 : errno == EACCES ? "it is no program, or not ours to run\n"
+                                                   : "the system refused\n"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        (void)!write(STDERR_FILENO, parts[i], strlen(parts[i]));
+    }
     _exit(127);
 }
 
@@ -208,6 +218,7 @@ static ct_status start_rank(supervisor *s, int rank, ct_err *err)
         } else if (pid < 0) {
             st = CT_FAIL(err, CT_ERR_IO, "rank %d cannot be started: %s", rank, strerror(errno));
         } else {
+            (void)setpgid(pid, pid); /* as the child does: whoever is first */
             s->ranks[rank].pid = pid;
             s->n_running++;
         }
@@ -223,11 +234,12 @@ static ct_status start_rank(supervisor *s, int rank, ct_err *err)
 
 /* ---- watch ------------------------------------------------------------------------------------------------------- */
 
+/* To the ranks and what they started. */
 static void signal_all(const supervisor *s, int number)
 {
     for (int r = 0; r < s->o->n_ranks; r++) {
         if (s->ranks[r].pid > 0) {
-            (void)kill(s->ranks[r].pid, number); /* gone already: nothing to do */
+            (void)kill(-s->ranks[r].pid, number); /* gone already: nothing to do */
         }
     }
 }
@@ -256,8 +268,10 @@ static void tell_failure(const supervisor *s, int rank, int status, pid_t pid)
     } else {
         (void)snprintf(cause, sizeof cause, "ended with exit code %d", WEXITSTATUS(status));
     }
-    if (s->n_running > 0) {
-        (void)snprintf(rest, sizeof rest, "; ending the other %d rank%s", s->n_running, s->n_running > 1 ? "s" : "");
+    if (s->n_running == 1) {
+        (void)snprintf(rest, sizeof rest, "; ending the other rank"); /* fits */
+    } else if (s->n_running > 1) {
+        (void)snprintf(rest, sizeof rest, "; ending the other %d ranks", s->n_running); /* fits */
     }
     fprintf(stderr, "ctitan run: rank %d (local rank %d, pid %d) on %s %s%s\n", rank, rank, (int)pid, s->host, cause, rest);
 }
@@ -276,8 +290,10 @@ static void on_exit_of(supervisor *s, int rank, int status)
         return;
     }
     s->failed_rank = rank;
-    if (s->n_signals > 0) {
-        return; /* asked to stop: codes are as the ranks chose */
+    if (s->n_signals > 0) { /* asked to stop: codes are as the ranks chose; one that broke off keeps no other waiting */
+        const int64_t soon = cti_now_ns() + (int64_t)FAILURE_GRACE_MS * 1000000;
+        s->kill_at_ns = WIFSIGNALED(status) && soon < s->kill_at_ns ? soon : s->kill_at_ns;
+        return;
     }
     cti_run_stream_show_tail(&r->streams[1]);
     /* A wrong command line is told by the rank itself; with one rank there is nothing to add. */
@@ -288,12 +304,23 @@ static void on_exit_of(supervisor *s, int rank, int status)
     s->kill_at_ns = cti_now_ns() + (int64_t)FAILURE_GRACE_MS * 1000000;
 }
 
+/* Ranks that a signal killed first: where several ended since the last look, they are the cause, and the others lost a peer. What a
+ * rank started ends with it (its group cannot have a new owner before the rank is reaped). */
 static void reap(supervisor *s)
 {
-    for (int r = 0; r < s->o->n_ranks; r++) {
-        int status;
-        if (s->ranks[r].pid > 0 && waitpid(s->ranks[r].pid, &status, WNOHANG) == s->ranks[r].pid) {
-            on_exit_of(s, r, status);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int r = 0; r < s->o->n_ranks; r++) {
+            siginfo_t info = {.si_pid = 0};
+            int status;
+            const pid_t pid = s->ranks[r].pid;
+            if (pid == 0 || waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid ||
+                (pass == 0 && info.si_code == CLD_EXITED)) {
+                continue;
+            }
+            (void)kill(-pid, SIGKILL);
+            if (waitpid(pid, &status, 0) == pid) {
+                on_exit_of(s, r, status);
+            }
         }
     }
 }
@@ -314,7 +341,9 @@ static void on_signals(supervisor *s)
                 info.ssi_signo == SIGINT ? "SIGINT" : info.ssi_signo == SIGHUP ? "SIGHUP" : "SIGTERM", s->n_running,
                 s->n_running == 1 ? "" : "s");
         signal_all(s, SIGTERM);
-        s->kill_at_ns = cti_now_ns() + s->o->grace_ms * 1000000;
+        if (s->kill_at_ns == 0) {
+            s->kill_at_ns = cti_now_ns() + s->o->grace_ms * 1000000;
+        }
     }
 }
 
@@ -363,6 +392,10 @@ static ct_status attempt(supervisor *s, ct_err *err)
     int listen_fd = -1;
     s->failed_rank = -1;
     s->kill_at_ns = 0;
+    for (int i = 0; i < 2 * s->o->n_ranks; i++) {
+        s->ranks[i / 2].streams[i % 2] = (cti_run_stream){
+            .pipe_fd = -1, .console_fd = -1, .file_fd = -1, .line.alloc = s->alloc, .tail.alloc = s->alloc};
+    }
     s->port = s->o->master_port;
     ct_status st = s->o->n_ranks > 1 ? cti_store_listen(s->o->master_addr, s->o->master_port, &listen_fd, &s->port, err) : CT_OK;
     /* Ranks first, so that nothing but this thread exists while they are forked; their connections wait in the socket. */
@@ -377,6 +410,7 @@ static ct_status attempt(supervisor *s, ct_err *err)
         st = watch(s, err);
     }
     if (st != CT_OK) {
+        s->failed_rank = 0; /* err tells the cause; how the ranks end does not */
         signal_all(s, SIGKILL);
         while (s->n_running > 0 && watch(s, NULL) == CT_OK) {
         }
@@ -392,19 +426,45 @@ static ct_status attempt(supervisor *s, ct_err *err)
     return st;
 }
 
-ct_status cti_run_supervise(const ct_alloc *alloc, const cti_run_options *o, int *out_exit_code, ct_err *err)
+/* Descriptors 0 to 2 that are closed would become pipes of ours. */
+static void open_standard_fds(void)
 {
-    supervisor s = {.alloc = alloc, .o = o, .failed_rank = -1};
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY); /* the lowest free number is fd */
+        }
+    }
+}
+
+/* Signals as we need them, whatever we were started with. SIGHUP stays ignored under nohup. */
+static ct_status take_signals(supervisor *s, ct_err *err)
+{
+    struct sigaction action, hup;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = SIG_DFL;
+    (void)sigaction(SIGCHLD, &action, NULL); /* ignored, the ends of the ranks could not be read */
+    action.sa_handler = SIG_IGN;
+    (void)sigaction(SIGPIPE, &action, &s->old_pipe); /* a console that is gone does not end the run */
     sigset_t mask;
     sigemptyset(&mask);
     sigaddset(&mask, SIGINT);
     sigaddset(&mask, SIGTERM);
-    sigaddset(&mask, SIGHUP);
     sigaddset(&mask, SIGCHLD);
-    if (sigprocmask(SIG_BLOCK, &mask, &s.old_mask) != 0 ||
-        (s.signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK)) < 0) {
+    if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN) {
+        sigaddset(&mask, SIGHUP);
+    }
+    if (sigprocmask(SIG_BLOCK, &mask, &s->old_mask) != 0 ||
+        (s->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK)) < 0) {
         return CT_FAIL(err, CT_ERR_IO, "signals cannot be watched: %s", strerror(errno));
     }
+    return CT_OK;
+}
+
+ct_status cti_run_supervise(const ct_alloc *alloc, const cti_run_options *o, int *out_exit_code, ct_err *err)
+{
+    supervisor s = {.alloc = alloc, .o = o, .failed_rank = -1};
+    open_standard_fds();
+    CT_TRY(take_signals(&s, err));
     if (gethostname(s.host, sizeof s.host - 1) != 0) {
         memcpy(s.host, "this host", sizeof "this host");
     }
@@ -423,6 +483,7 @@ ct_status cti_run_supervise(const ct_alloc *alloc, const cti_run_options *o, int
     *out_exit_code = s.failed_rank >= 0 ? s.ranks[s.failed_rank].exit_code : 0;
     (void)close(s.signal_fd);
     (void)sigprocmask(SIG_SETMASK, &s.old_mask, NULL);
+    (void)sigaction(SIGPIPE, &s.old_pipe, NULL);
     ct_alloc_free(alloc, s.ranks);
     ct_alloc_free(alloc, s.polls);
     return st;

@@ -87,7 +87,7 @@ static bool degrees_fit(run *r)
     const int64_t others = other_degrees(d);
     const bool fits = shard < 0 ? others <= r->world && r->world % others == 0 : product(others, shard) == r->world;
     if (!fits) {
-        char shard_text[32] = "";
+        char shard_text[40] = "";
         (void)snprintf(shard_text, sizeof shard_text, " x dp_shard %" PRId64, shard); /* fits */
         cti_str_printf(r->detail,
                        "pp %" PRId64 " x dp_replicate %" PRId64 "%s x cp %" PRId64 " x tp %" PRId64 " = %" PRId64
