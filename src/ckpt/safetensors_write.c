@@ -51,6 +51,10 @@ static ct_status write_header(ct_st_writer *w, const ct_st_spec *specs, int32_t 
     for (int32_t i = 0; i < n && st == CT_OK; i++) {
         int64_t bytes;
         const int64_t numel = cti_dims_product(specs[i].dims, specs[i].ndim);
+        if (json_object_get(json, specs[i].name) != NULL) {
+            st = CT_FAIL(err, CT_ERR_STATE, "tensor '%s' is given twice for '%s'", specs[i].name, w->path);
+            break;
+        }
         if (numel < 0 || !cti_mul_i64(numel, (int64_t)ct_dtype_size_bytes(specs[i].dtype), &bytes)) {
             st = CT_FAIL(err, CT_ERR_SHAPE, "tensor '%s' is too large", specs[i].name);
             break;
