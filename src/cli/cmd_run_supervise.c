@@ -371,8 +371,7 @@ static ct_status watch(supervisor *s, ct_err *err)
         for (int i = 0; i < 2 * s->o->n_ranks; i++) {
             cti_run_stream *stream = &s->ranks[i / 2].streams[i % 2];
             if (s->polls[i + 1].revents != 0 && stream->pipe_fd >= 0 && !cti_run_stream_read(stream)) {
-                (void)close(stream->pipe_fd); /* the rank closed it; what is unfinished goes out when it ends */
-                stream->pipe_fd = -1;
+                cti_run_stream_finish(stream); /* the rank closed it; an unfinished line goes out now */
             }
         }
         on_signals(s);
