@@ -107,7 +107,7 @@ int cti_cmd_train(int argc, char **argv)
     st = run.wants_help ? print_help(&run, &err) : train(alloc, log, &env, &run, &place, &err);
 out:;
     int code = ct_status_exit_code(st);
-    if (problems.n > 0) {
+    if (problems.n > 0 && !run.wants_help) {
         fprintf(stderr, "%s", cti_str_text(&problems.text));
     } else if (st != CT_OK && log != NULL) {
         CT_ERROR(log, "%s", err.status != CT_OK ? err.message : ct_status_sentence(st));
