@@ -255,7 +255,7 @@ typedef struct attention_case {
 static double query_excess(const attention_case *c, int64_t head, int64_t t, int64_t first, double *out_error,
                            double *out_bound)
 {
-    double score[S], weight = 0.0, top = -INFINITY, ds = 0.0, excess = 0.0;
+    double score[S], weight = 0.0, top = -(double)INFINITY, ds = 0.0, excess = 0.0;
     const double u = ct_dtype_unit_roundoff(CT_DTYPE_F32), scale = 1.0 / sqrt((double)c->h);
     const int64_t kv = head / (c->n_heads / c->n_kv), n = t - first + 1;
     const float *q = c->q + (t * c->n_heads + head) * c->h;
