@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a checkpoint holds of a run, and where a run begins. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "ckpt/ckpt.h"
@@ -539,6 +541,15 @@ static ct_status load_initial(cti_trainer *t, ct_err *err)
     return CT_OK;
 }
 
+/* A folder that cannot be written is found before the first step, not at the first save. */
+static ct_status check_writable(const char *folder, ct_err *err)
+{
+    CT_TRY(cti_make_dirs(folder, err));
+    return access(folder, W_OK | X_OK) == 0
+               ? CT_OK
+               : CT_FAIL(err, CT_ERR_IO, "checkpoints cannot be saved: folder '%s' cannot be written: %s", folder, strerror(errno));
+}
+
 ct_status cti_trainer_load(cti_trainer *t, ct_err *err)
 {
     const cti_checkpoint_config *c = CTI_SECTION(t->root, "checkpoint", checkpoint);
@@ -546,6 +557,9 @@ ct_status cti_trainer_load(cti_trainer *t, ct_err *err)
     int64_t step = -1;
     char *folder = checkpoint_folder(t, err);
     ct_status st = folder == NULL ? CT_ERR_MEMORY : CT_OK;
+    if (st == CT_OK && c->enable && !c->load_only) {
+        st = all_or_none(t, t->mesh.rank == 0 ? check_writable(folder, err) : CT_OK, err);
+    }
     if (st == CT_OK && c->enable) {
         st = find_resume(t, folder, &step, err);
     }
