@@ -428,7 +428,11 @@ static ct_status load_data(cti_trainer *t, const ct_ckpt *ckpt, ct_err *err)
         CT_WARN(t->log, "--dataloader.streams %" PRId64 ": the run began with %" PRId64 " streams and keeps them",
                 c->streams.value, n);
     }
-    CT_TRY_GOTO(st, cti_trainer_open_loader(t, n, err), out);
+    st = cti_trainer_open_loader(t, n, err);
+    if (st != CT_OK) {
+        ct_err_prefix(err, "the saved run began with %" PRId64 " data streams and keeps them", n);
+        goto out;
+    }
     st = ct_loader_seek(t->loader, states + t->first_stream, err);
 out:
     ct_alloc_free(t->alloc, text);
@@ -506,6 +510,10 @@ static ct_status find_resume(cti_trainer *t, const char *folder, int64_t *out_st
     ct_status st = CT_OK;
     if (step < 0 && t->mesh.rank == 0) {
         st = ct_ckpt_newest(t->alloc, folder, &step, &notes, err);
+        if (st == CT_OK && step < 0 && notes.len > 0) { /* beginning anew here would write over what may be mended */
+            st = CT_FAIL(err, CT_ERR_FORMAT, "no checkpoint in '%s' can be resumed from (reasons above); to begin anew, move it away or "
+                         "choose another --checkpoint.folder", folder);
+        }
     }
     if (notes.len > 0) {
         CT_WARN(t->log, "%s", cti_str_text(&notes));

@@ -114,6 +114,10 @@ ct_status cti_trainer_run(cti_trainer *t, ct_err *err)
         CT_INFO(t->log, "Created seed checkpoint");
         return CT_OK;
     }
+    if (loaded >= training->steps) {
+        CT_WARN(t->log, "The checkpoint is at step %" PRId64 ", --training.steps is %" PRId64 ": nothing is left to do", loaded,
+                training->steps);
+    }
     CT_INFO(t->log, "Training starts at step %" PRId64, loaded + 1);
     while (t->current_step < training->steps && !stop) {
         const int64_t step = t->current_step + 1;
