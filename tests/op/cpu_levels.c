@@ -41,14 +41,26 @@ static void the_environment_picks_a_level(void **state)
     (void)state;
     ct_err err = {0};
     void *device = NULL;
-    assert_int_equal(setenv("CTITAN_CPU_ISA", "base", 1), 0);
-    assert_ptr_equal(ct_backend_cpu(), cti_cpu_backend_at(0));
-    assert_int_equal(ct_backend_cpu()->device_open(ct_alloc_system(), 0, &device, &err), CT_OK);
-    ct_backend_cpu()->device_close(&device);
-    assert_null(device);
+    for (int level = 0; level < cti_cpu_level_count(); level++) {
+        if (cti_cpu_backend_at(level) != NULL) {
+            assert_int_equal(setenv("CTITAN_CPU_ISA", cti_cpu_level_name(level), 1), 0);
+            assert_ptr_equal(ct_backend_cpu(), cti_cpu_backend_at(level));
+            assert_int_equal(ct_backend_cpu()->device_open(ct_alloc_system(), 0, &device, &err), CT_OK);
+            ct_backend_cpu()->device_close(&device);
+            assert_null(device);
+        }
+    }
+#if defined(__aarch64__)
+    assert_string_equal(cti_cpu_level_name(0), "neon");
+#else
+    assert_string_equal(cti_cpu_level_name(0), "base");
+#endif
     assert_int_equal(setenv("CTITAN_CPU_ISA", "sse9", 1), 0);
     assert_int_equal(ct_backend_cpu()->device_open(ct_alloc_system(), 0, &device, &err), CT_ERR_USAGE);
     assert_non_null(strstr(err.message, "sse9"));
+    for (int level = 0; level < cti_cpu_level_count(); level++) {
+        assert_non_null(strstr(err.message, cti_cpu_level_name(level)));
+    }
     assert_int_equal(unsetenv("CTITAN_CPU_ISA"), 0);
 }
 

@@ -16,8 +16,8 @@
  * from shapes alone. They do differ between levels, within the reordering bound. EXACT ops have the reference's bits.
  * Threads are OpenMP's (OMP_NUM_THREADS). f32 and bf16; bf16 is widened on its way into f32 arithmetic and rounded once.
  *
- * It does not read settings, but for CTITAN_CPU_ISA = base | v3 | v4, which picks a level for comparisons and for machines whose
- * widest vectors are not their fastest; device_open refuses a name that is none, or that this CPU cannot run. */
+ * It does not read settings, but for CTITAN_CPU_ISA = base | v3 | v4 (aarch64: neon), which picks a level for comparisons and for
+ * machines whose widest vectors are not their fastest; device_open refuses a name that is none, or that this CPU cannot run. */
 #ifndef CTI_BACKEND_CPU_CPU_H
 #define CTI_BACKEND_CPU_CPU_H
 

@@ -30,7 +30,11 @@ typedef struct cpu_device {
 static bool cpu_runs(cpu_level level)
 {
     switch (level) {
+#if defined(__aarch64__)
+    case LEVEL_neon:
+#else
     case LEVEL_base:
+#endif
         return true;
 #if defined(CTI_CPU_X86_LEVELS)
     case LEVEL_v3:
@@ -70,7 +74,7 @@ static const char *wanted_level(void)
 static cpu_level choose_level(void)
 {
     const char *wanted = wanted_level();
-    cpu_level best = LEVEL_base;
+    cpu_level best = (cpu_level)0;
     for (int i = 0; i < LEVEL_COUNT; i++) {
         if (cpu_runs((cpu_level)i)) {
             best = (cpu_level)i;
@@ -80,6 +84,16 @@ static cpu_level choose_level(void)
         }
     }
     return best;
+}
+
+/* "base, v3 or v4" */
+static void list_levels(char *out, size_t size)
+{
+    size_t at = 0;
+    for (int i = 0; i < LEVEL_COUNT && at < size; i++) {
+        const char *before = i == 0 ? "" : i + 1 < LEVEL_COUNT ? ", " : " or ";
+        at += (size_t)snprintf(out + at, size - at, "%s%s", before, cti_cpu_level_name(i));
+    }
 }
 
 static ct_status check_wanted(ct_err *err)
@@ -97,7 +111,9 @@ static ct_status check_wanted(ct_err *err)
                            cti_cpu_level_name((int)choose_level()));
         }
     }
-    return CT_FAIL(err, CT_ERR_USAGE, "CTITAN_CPU_ISA is '%s', wanted base%s", wanted, LEVEL_COUNT > 1 ? ", v3 or v4" : "");
+    char names[80];
+    list_levels(names, sizeof names);
+    return CT_FAIL(err, CT_ERR_USAGE, "CTITAN_CPU_ISA is '%s', wanted %s", wanted, names);
 }
 
 static double fma_loop(cpu_level level, int64_t n)

@@ -8,10 +8,12 @@
 
 #include "ctitan/backend.h"
 
-/* X(name, text): lowest first. `base` is what the compiler targets without flags; the others exist on x86-64 only, where
- * room.cmake defines CTI_CPU_X86_LEVELS. */
+/* X(name, text): lowest first. The first is what the compiler targets without flags: `neon` on aarch64, `base` elsewhere. The others
+ * exist on x86-64 only, where room.cmake defines CTI_CPU_X86_LEVELS. */
 #if defined(CTI_CPU_X86_LEVELS)
 #define CTI_CPU_LEVEL_LIST(X) X(base, "baseline") X(v3, "AVX2 and FMA") X(v4, "AVX-512")
+#elif defined(__aarch64__)
+#define CTI_CPU_LEVEL_LIST(X) X(neon, "NEON")
 #else
 #define CTI_CPU_LEVEL_LIST(X) X(base, "baseline")
 #endif

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Included by ct_room() with `target` set: the kernels, compiled once per instruction-set level, whose name is the suffix of its
-# symbols. On other machines than x86-64 there is the compiler's own baseline (NEON on aarch64).
+# symbols. On other machines than x86-64 there is the compiler's own baseline alone, called neon on aarch64.
 file(GLOB CTI_CPU_KERNELS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/isa/*.c)
 set(CTI_CPU_LEVELS base)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  set(CTI_CPU_LEVELS neon)
+endif()
 set(CTI_CPU_INTRINSICS "")
 set(CTI_CPU_DEFINITIONS "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
@@ -11,6 +14,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(CTI_CPU_INTRINSICS "SHELL:-include immintrin.h") # before banned.h: it brings mm_malloc.h, which says malloc
 endif()
 set(CTI_CPU_FLAGS_base "")
+set(CTI_CPU_FLAGS_neon "")
 set(CTI_CPU_FLAGS_v3 -march=x86-64-v3)
 set(CTI_CPU_FLAGS_v4 -march=x86-64-v4 -mprefer-vector-width=512)
 target_compile_definitions(${target} PRIVATE ${CTI_CPU_DEFINITIONS})
