@@ -232,7 +232,9 @@ static double kolmogorov(double *samples, int n, double (*cdf)(double x, const d
     double worst = 0.0;
     for (int i = 0; i < n; i++) {
         const double p = cdf(samples[i], args);
-        worst = fmax(worst, fmax(fabs(p - (double)i / n), fabs((double)(i + 1) / n - p)));
+        const double below = fabs(p - (double)i / n), above = fabs((double)(i + 1) / n - p);
+        worst = below > worst ? below : worst; /* gcc 12 for aarch64 fails inside on a reduction by fmax() */
+        worst = above > worst ? above : worst;
     }
     return worst * sqrt((double)n);
 }
