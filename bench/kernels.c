@@ -5,7 +5,6 @@
  *
  * One line a kernel: the median of samples of at least 4 ms, their spread (quartiles), and the share of the limit that binds it:
  * fused multiply-adds for products and attention, copying for the rest. Threads: OMP_NUM_THREADS; level: CTITAN_CPU_ISA. */
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "backend/cpu/cpu.h"
 #include "base/clock.h"
 #include "base/num.h"
+#include "base/pool.h"
 #include "base/rng.h"
 #include "base/sys.h"
 
@@ -302,6 +302,13 @@ static void optimizer(const bench *b, int64_t n)
                  "GB/s", bytes / out[k * 3 / 4] / 1e9, bytes / out[k / 4] / 1e9, 100 * bytes / out[k / 2] / b->limit.bytes);
 }
 
+static void copy_part(void *to_from, int64_t first, int64_t end, int thread)
+{
+    char **p = to_from;
+    (void)thread;
+    memcpy(p[0] + first, p[1] + first, (size_t)(end - first));
+}
+
 /* Bytes read and written per second by memcpy on all threads, 128 MiB each way. */
 static double copy_rate(const bench *b)
 {
@@ -313,10 +320,7 @@ static double copy_rate(const bench *b)
     must(b->backend->memory_alloc(b->device, BYTES, &to, &err), &err);
     for (int r = 0; r < 5; r++) {
         const int64_t start = cti_now_ns();
-#pragma omp parallel for schedule(static)
-        for (int at = 0; at < BYTES; at += PART) {
-            memcpy((char *)to + at, (const char *)from + at, PART);
-        }
+        cti_pool_run(BYTES, PART, copy_part, (char *[]){to, from});
         const double rate = 2.0 * BYTES / cti_seconds_since(start);
         best = rate > best ? rate : best;
     }
@@ -346,7 +350,7 @@ int main(int argc, char **argv)
         b.limit.flops = rate > b.limit.flops ? rate : b.limit.flops;
     }
     b.limit.bytes = copy_rate(&b);
-    (void)printf("%s, %d threads, level %s, %s, compiler %s\n", cpu, omp_get_max_threads(), cti_cpu_level_name(level),
+    (void)printf("%s, %d threads, level %s, %s, compiler %s\n", cpu, cti_pool_threads(), cti_cpu_level_name(level),
                  ct_dtype_name(b.f), __VERSION__);
     (void)printf("fused multiply-add %.1f GFLOP/s, copy %.1f GB/s (read and written)\n", b.limit.flops / 1e9, b.limit.bytes / 1e9);
     (void)printf("%-34s %12s  %15s %s\n", "kernel", "median", "median", "[quartiles], share of the limit");

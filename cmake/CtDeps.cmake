@@ -2,7 +2,6 @@
 # The libraries we link, as one interface target each. Nothing is downloaded.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS C)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)

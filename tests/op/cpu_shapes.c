@@ -4,32 +4,31 @@
  * every level, against the reference; and the same bits with 1, 2 and 3 threads. */
 #include "op/harness.h"
 
-#include <omp.h>
-
 #include "backend/cpu/cpu.h"
 #include "backend/ref/ref.h"
+#include "base/pool.h"
 
 /* Compares with the reference, then the bits over thread counts. */
 static void check(const op_case *c)
 {
-    const int threads = omp_get_max_threads();
+    const int threads = cti_pool_threads();
     for (int level = 0; level < cti_cpu_level_count(); level++) {
         const ct_backend *cpu = cti_cpu_backend_at(level);
         if (cpu == NULL) {
             continue;
         }
-        omp_set_num_threads(2);
+        cti_pool_set_threads(2);
         op_compare(cpu, ct_backend_ref(), c);
         op_result one, other;
-        omp_set_num_threads(1);
+        cti_pool_set_threads(1);
         op_execute_once(cpu, c, OP_NO_ALIAS, &one);
         for (int n = 2; n <= 3 && one.status == CT_OK; n++) {
-            omp_set_num_threads(n);
+            cti_pool_set_threads(n);
             op_execute_once(cpu, c, OP_NO_ALIAS, &other);
             op_same_bits(cti_cpu_level_name(level), c, &one, &other, "with more threads");
         }
     }
-    omp_set_num_threads(threads);
+    cti_pool_set_threads(threads);
 }
 
 static ct_arena *arena_new(void)

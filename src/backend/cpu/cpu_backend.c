@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU backend's device: the choice of the instruction-set level, memory in huge pages, and facts. */
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "backend/cpu/cpu_internal.h"
 #include "base/clock.h"
 #include "base/num.h"
+#include "base/pool.h"
 #include "base/sys.h"
 
 enum { HUGE_PAGE = 2 << 20, PAGE = 4096 };
@@ -130,16 +130,31 @@ static double fma_loop(cpu_level level, int64_t n)
     return 0;
 }
 
+typedef struct peak_run {
+    cpu_level level;
+    _Atomic int64_t flops;
+} peak_run;
+
+static void run_fma(void *ctx, int64_t first, int64_t end, int thread)
+{
+    enum { N = 20000 };
+    peak_run *run = ctx;
+    (void)thread;
+    run->flops += (int64_t)fma_loop(run->level, (end - first) * N);
+}
+
 double cti_cpu_measure_peak(int level)
 {
-    enum { ROUNDS = 16, N = 150000 }; /* a round takes about half a millisecond: the best one counts */
+    /* A round takes about half a millisecond: the best one counts. Several turns a thread, so that one that comes late does not
+     * halve the rate. */
+    enum { ROUNDS = 16, TURNS = 8 };
+    const int threads = cti_pool_threads();
     double best = 0;
     for (int r = 0; r < ROUNDS; r++) {
-        double flops = 0;
+        peak_run run = {.level = (cpu_level)level};
         const int64_t start = cti_now_ns();
-#pragma omp parallel reduction(+ : flops)
-        flops += fma_loop((cpu_level)level, N);
-        const double rate = flops / cti_seconds_since(start);
+        cti_pool_tasks((int64_t)threads * TURNS, threads, run_fma, &run);
+        const double rate = (double)run.flops / cti_seconds_since(start);
         best = rate > best ? rate : best;
     }
     return best;
@@ -151,6 +166,7 @@ static ct_status open_at(cpu_level level, const ct_alloc *alloc, int32_t index, 
         return CT_FAIL(err, CT_ERR_RANGE, "cpu: device %d was asked for, there is only device 0", (int)index);
     }
     CT_TRY(check_wanted(err));
+    CT_TRY(cti_pool_check(err));
     cpu_device *device = CT_NEW(alloc, cpu_device, err);
     if (!device) {
         return CT_ERR_MEMORY;
@@ -195,6 +211,15 @@ static size_t mapped_bytes(size_t bytes)
     return (size_t)cti_round_up((int64_t)(bytes ? bytes : 1), page);
 }
 
+/* First touch here, not in the first step. */
+static void touch(void *start, int64_t first, int64_t end, int thread)
+{
+    (void)thread;
+    for (int64_t p = first; p < end; p += PAGE) {
+        *(volatile char *)((char *)start + p) = 0;
+    }
+}
+
 static ct_status memory_alloc(void *device, size_t bytes, void **out_ptr, ct_err *err)
 {
     (void)device;
@@ -217,13 +242,7 @@ static ct_status memory_alloc(void *device, size_t bytes, void **out_ptr, ct_err
         }
         (void)madvise(start, size, MADV_HUGEPAGE); /* a kernel without them is only slower */
     }
-    const size_t step = slack ? HUGE_PAGE : PAGE;
-#pragma omp parallel for schedule(static) if (size > 8 * HUGE_PAGE)
-    for (size_t at = 0; at < size; at += step) { /* first touch here, not in the first step */
-        for (size_t p = at; p < at + step && p < size; p += PAGE) {
-            *(volatile char *)(start + p) = 0;
-        }
-    }
+    cti_pool_run((int64_t)size, HUGE_PAGE, touch, start);
     *out_ptr = start;
     return CT_OK;
 }

@@ -2,9 +2,9 @@
 /* sdpa and sdpa_tnd, forward, and segment_ends. A task is one head of a run of queries of one segment; its keys and values are
  * packed block by block, softmax is kept running (Milakov and Gimelshein 2018, arXiv 1805.02867). */
 #include <math.h>
-#include <omp.h>
 
 #include "backend/cpu/isa/cpu_attention.h"
+#include "base/pool.h"
 
 /* Queries of one task, whole panels. */
 #define RUN (CTI_MR * (192 / CTI_MR))
@@ -164,6 +164,37 @@ static void fwd_run(const attn *a, const attn_segment *seg, int64_t head, int64_
     }
 }
 
+typedef struct fwd_tasks {
+    const attn *a;
+    const ct_tensor *o;
+    float *lse, *scratch;
+} fwd_tasks;
+
+/* Task t: head t % heads of run t / heads, counted over the segments. */
+static void fwd_task(void *ctx, int64_t begin, int64_t end, int thread)
+{
+    const fwd_tasks *r = ctx;
+    const attn *a = r->a;
+    const fwd_scratch f = fwd_cut(a, r->scratch + (size_t)thread * fwd_floats(a));
+    for (int64_t t = begin; t < end; t++) {
+        int64_t run = t / a->heads;
+        for (int64_t i = 0; i < a->n_segments; i++) {
+            const attn_segment s = segment_at(a, i);
+            const int64_t runs = cti_ceil_div(s.q_len, RUN);
+            if (run >= runs) {
+                run -= runs;
+                continue;
+            }
+            const int64_t step = cti_round_up(cti_ceil_div(s.q_len, runs), CTI_MR);
+            const int64_t first = (runs - 1 - run) * step; /* later queries see more keys: they go first */
+            if (first < s.q_len) {
+                fwd_run(a, &s, t % a->heads, first, cti_min_i64(step, s.q_len - first), r->o, r->lse, &f);
+            }
+            break;
+        }
+    }
+}
+
 static ct_status forward(const char *op, const ct_launch *launch, bool by_ends, ct_err *err)
 {
     attn a;
@@ -172,7 +203,7 @@ static ct_status forward(const char *op, const ct_launch *launch, bool by_ends, 
     CT_TRY(attn_segments(op, launch, 3, by_ends, &a, err));
     const size_t per_thread = fwd_floats(&a) * sizeof(float);
     CT_TRY(check_scratch(op, launch, per_thread, err));
-    const int threads = (int)cti_min_i64(omp_get_max_threads(), (int64_t)(launch->workspace_bytes / per_thread));
+    const int threads = (int)cti_min_i64(cti_pool_threads(), (int64_t)(launch->workspace_bytes / per_thread));
     const ct_tensor *o = &launch->out[0];
     float *lse = launch->out[1].data;
     memset(o->data, 0, (size_t)t_numel(o) * ct_dtype_size_bytes(o->dtype)); /* tokens in no segment */
@@ -183,25 +214,8 @@ static ct_status forward(const char *op, const ct_launch *launch, bool by_ends, 
     for (int64_t i = 0; i < a.n_segments; i++) {
         n_runs += cti_ceil_div(segment_at(&a, i).q_len, RUN);
     }
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-    for (int64_t t = 0; t < n_runs * a.heads; t++) {
-        int64_t run = t / a.heads;
-        for (int64_t i = 0; i < a.n_segments; i++) {
-            const attn_segment s = segment_at(&a, i);
-            const int64_t runs = cti_ceil_div(s.q_len, RUN);
-            if (run >= runs) {
-                run -= runs;
-                continue;
-            }
-            const int64_t step = cti_round_up(cti_ceil_div(s.q_len, runs), CTI_MR);
-            const int64_t first = (runs - 1 - run) * step; /* later queries see more keys: they go first */
-            if (first < s.q_len) {
-                const fwd_scratch f = fwd_cut(&a, (float *)launch->workspace + (size_t)omp_get_thread_num() * fwd_floats(&a));
-                fwd_run(&a, &s, t % a.heads, first, cti_min_i64(step, s.q_len - first), o, lse, &f);
-            }
-            break;
-        }
-    }
+    fwd_tasks tasks = {&a, o, lse, launch->workspace};
+    cti_pool_tasks(n_runs * a.heads, threads, fwd_task, &tasks);
     return CT_OK;
 }
 
@@ -209,7 +223,7 @@ size_t CTI_CPU_WORKSPACE(sdpa)(const ct_launch *shapes)
 {
     attn a;
     attn_shapes(shapes, 0, &a);
-    return fwd_floats(&a) * sizeof(float) * (size_t)omp_get_max_threads();
+    return fwd_floats(&a) * sizeof(float) * (size_t)cti_pool_threads();
 }
 size_t CTI_CPU_WORKSPACE(sdpa_tnd)(const ct_launch *shapes)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sdpa_grad and sdpa_tnd_grad: scores are made again block by block (Dao 2023, arXiv 2307.08691, algorithm 2). A task is one kv
  * head of one segment; within it dk and dv are summed over query blocks in order, dq over key blocks in order. */
-#include <omp.h>
-
 #include "backend/cpu/isa/cpu_attention.h"
+#include "base/pool.h"
 
 /* Queries of one block: whole panels, few, so that a block of scores stays near. */
 #define BQ (CTI_MR * (28 / CTI_MR))
@@ -169,11 +168,19 @@ static void bwd_segment(const bwd_task *t, int64_t kv_head)
     }
 }
 
-/* delta of every query and head. */
-static void compute_delta(const attn *a, const ct_tensor *d_o, const ct_tensor *o, float *delta)
+typedef struct delta_run {
+    const attn *a;
+    const ct_tensor *d_o, *o;
+    float *delta; /* of every query and head */
+} delta_run;
+
+static void compute_delta(void *ctx, int64_t first, int64_t end, int thread)
 {
-#pragma omp parallel for schedule(static)
-    for (int64_t t = 0; t < a->n_q; t++) {
+    const delta_run *r = ctx;
+    const attn *a = r->a;
+    const ct_tensor *d_o = r->d_o, *o = r->o;
+    (void)thread;
+    for (int64_t t = first; t < end; t++) {
         for (int64_t head = 0; head < a->heads; head++) {
             const int64_t at = (t * a->heads + head) * a->h;
             float sum = 0;
@@ -192,28 +199,44 @@ static void compute_delta(const attn *a, const ct_tensor *d_o, const ct_tensor *
                     sum += pd[i] * po[i];
                 }
             }
-            delta[head * a->n_q + t] = sum;
+            r->delta[head * a->n_q + t] = sum;
         }
     }
 }
 
 /* [heads][n][hp] sums times scale, rounded into [n, heads, h]. */
-static void write_sums(const attn *a, const ct_tensor *out, const float *sums, int64_t heads, int64_t n, float scale)
+typedef struct sums_run {
+    const attn *a;
+    const ct_tensor *out;
+    const float *sums;
+    int64_t heads, n;
+    float scale;
+} sums_run;
+
+static void write_rows(void *ctx, int64_t first, int64_t end, int thread)
 {
-#pragma omp parallel for schedule(static)
-    for (int64_t t = 0; t < n; t++) {
-        for (int64_t head = 0; head < heads; head++) {
-            const float *s = sums + (head * n + t) * a->hp;
+    const sums_run *r = ctx;
+    const attn *a = r->a;
+    (void)thread;
+    for (int64_t t = first; t < end; t++) {
+        for (int64_t head = 0; head < r->heads; head++) {
+            const float *s = r->sums + (head * r->n + t) * a->hp;
             for (int64_t e = 0; e < a->h; e += 64) {
                 float buf[64];
                 const int64_t m = cti_min_i64(64, a->h - e);
                 for (int64_t i = 0; i < m; i++) {
-                    buf[i] = s[e + i] * scale;
+                    buf[i] = s[e + i] * r->scale;
                 }
-                v_narrow(out->data, out->dtype, (t * heads + head) * a->h + e, buf, m);
+                v_narrow(r->out->data, r->out->dtype, (t * r->heads + head) * a->h + e, buf, m);
             }
         }
     }
+}
+
+static void write_sums(const attn *a, const ct_tensor *out, const float *sums, int64_t heads, int64_t n, float scale)
+{
+    sums_run r = {a, out, sums, heads, n, scale};
+    cti_pool_run(n, grain_of(heads * a->h), write_rows, &r);
 }
 
 /* Two segments share keys: their sums must not run at once. */
@@ -230,6 +253,30 @@ static bool keys_overlap(const attn *a)
     return false;
 }
 
+typedef struct bwd_tasks {
+    const attn *a;
+    const ct_tensor *d_o;
+    const float *lse;
+    bwd_sums sums;
+    float *scratch;
+    bool apart; /* a task is a kv head of one segment; else of all of them, in order */
+} bwd_tasks;
+
+static void bwd_run(void *ctx, int64_t begin, int64_t end, int thread)
+{
+    const bwd_tasks *r = ctx;
+    const attn *a = r->a;
+    bwd_task t = {.a = a, .d_o = r->d_o, .lse = r->lse, .sums = r->sums};
+    t.f = bwd_cut(a, r->scratch + (size_t)thread * bwd_floats(a));
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t first = r->apart ? i / a->kv_heads : 0, last = r->apart ? first + 1 : a->n_segments;
+        for (int64_t s = first; s < last; s++) {
+            t.seg = segment_at(a, s);
+            bwd_segment(&t, i % a->kv_heads);
+        }
+    }
+}
+
 static ct_status backward(const char *op, const ct_launch *launch, bool by_ends, ct_err *err)
 {
     attn a;
@@ -238,8 +285,7 @@ static ct_status backward(const char *op, const ct_launch *launch, bool by_ends,
     CT_TRY(attn_segments(op, launch, 6, by_ends, &a, err));
     const size_t fixed = sums_floats(&a) * sizeof(float), per_thread = bwd_floats(&a) * sizeof(float);
     CT_TRY(check_scratch(op, launch, fixed + per_thread, err));
-    const int threads = (int)cti_min_i64(omp_get_max_threads(), (int64_t)((launch->workspace_bytes - fixed) / per_thread));
-    const ct_tensor *d_o = &launch->in[0], *o = &launch->in[4];
+    const int threads = (int)cti_min_i64(cti_pool_threads(), (int64_t)((launch->workspace_bytes - fixed) / per_thread));
     float *base = launch->workspace;
     bwd_sums sums;
     sums.dq = base;
@@ -248,20 +294,11 @@ static ct_status backward(const char *op, const ct_launch *launch, bool by_ends,
     sums.delta = sums.dv + a.kv_heads * a.n_k * a.hp;
     float *scratch = sums.delta + a.heads * a.n_q;
     memset(base, 0, (size_t)(sums.delta - base) * sizeof(float));
-    compute_delta(&a, d_o, o, sums.delta);
+    delta_run deltas = {&a, &launch->in[0], &launch->in[4], sums.delta};
+    cti_pool_run(a.n_q, grain_of(a.heads * a.h), compute_delta, &deltas);
     /* Where segments share keys a task is a kv head with all segments in order; the sums are the same either way. */
-    const bool apart = !keys_overlap(&a);
-    const int64_t n_tasks = apart ? a.n_segments * a.kv_heads : a.kv_heads;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-    for (int64_t i = 0; i < n_tasks; i++) {
-        bwd_task t = {.a = &a, .d_o = d_o, .lse = launch->in[5].data, .sums = sums};
-        t.f = bwd_cut(&a, scratch + (size_t)omp_get_thread_num() * bwd_floats(&a));
-        const int64_t first = apart ? i / a.kv_heads : 0, last = apart ? first + 1 : a.n_segments;
-        for (int64_t s = first; s < last; s++) {
-            t.seg = segment_at(&a, s);
-            bwd_segment(&t, i % a.kv_heads);
-        }
-    }
+    bwd_tasks tasks = {&a, &launch->in[0], launch->in[5].data, sums, scratch, !keys_overlap(&a)};
+    cti_pool_tasks(tasks.apart ? a.n_segments * a.kv_heads : a.kv_heads, threads, bwd_run, &tasks);
     write_sums(&a, &launch->out[0], sums.dq, a.heads, a.n_q, a.scale);
     write_sums(&a, &launch->out[1], sums.dk, a.kv_heads, a.n_k, a.scale);
     write_sums(&a, &launch->out[2], sums.dv, a.kv_heads, a.n_k, 1.0f);
@@ -272,7 +309,7 @@ size_t CTI_CPU_WORKSPACE(sdpa_grad)(const ct_launch *shapes)
 {
     attn a;
     attn_shapes(shapes, 1, &a);
-    return (sums_floats(&a) + bwd_floats(&a) * (size_t)omp_get_max_threads()) * sizeof(float);
+    return (sums_floats(&a) + bwd_floats(&a) * (size_t)cti_pool_threads()) * sizeof(float);
 }
 size_t CTI_CPU_WORKSPACE(sdpa_tnd_grad)(const ct_launch *shapes)
 {

@@ -3,8 +3,9 @@
 #include <inttypes.h>
 
 #include "backend/cpu/isa/cpu_kernel.h"
+#include "base/pool.h"
 
-enum { PARALLEL_BYTES = 1 << 18 }; /* below this one thread copies */
+enum { TURN_BYTES = 1 << 16 }; /* that one thread moves at a time */
 
 /* Product of dims [from, to). */
 static int64_t dims_between(const ct_tensor *t, int64_t from, int64_t to)
@@ -16,20 +17,43 @@ static int64_t dims_between(const ct_tensor *t, int64_t from, int64_t to)
     return n;
 }
 
+/* Rows of so many bytes that make a turn. */
+static int64_t rows_of_turn(int64_t bytes)
+{
+    return cti_max_i64(1, TURN_BYTES / cti_max_i64(1, bytes));
+}
+
+typedef struct rows_run {
+    char *dst;
+    int64_t dst_step;
+    const char *src;
+    int64_t src_step, bytes;
+} rows_run;
+
+static void copy_turn(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const rows_run *c = ctx;
+    (void)thread;
+    for (int64_t r = first; r < end; r++) {
+        memcpy(c->dst + r * c->dst_step, c->src + r * c->src_step, (size_t)c->bytes);
+    }
+}
+
+static void copy_bytes(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const rows_run *c = ctx;
+    (void)thread;
+    memcpy(c->dst + first, c->src + first, (size_t)(end - first));
+}
+
 /* n_rows pieces of `bytes`: dst + r * dst_step <- src + r * src_step. */
 static void copy_rows(char *dst, int64_t dst_step, const char *src, int64_t src_step, int64_t bytes, int64_t n_rows)
 {
+    rows_run c = {dst, dst_step, src, src_step, bytes};
     if (n_rows == 1) { /* one long piece: threads share it */
-        const int64_t part = PARALLEL_BYTES;
-#pragma omp parallel for schedule(static) if (bytes > 2 * PARALLEL_BYTES)
-        for (int64_t b = 0; b < bytes; b += part) {
-            memcpy(dst + b, src + b, (size_t)cti_min_i64(part, bytes - b));
-        }
-        return;
-    }
-#pragma omp parallel for schedule(static) if (n_rows * bytes > PARALLEL_BYTES)
-    for (int64_t r = 0; r < n_rows; r++) {
-        memcpy(dst + r * dst_step, src + r * src_step, (size_t)bytes);
+        cti_pool_run(bytes, TURN_BYTES, copy_bytes, &c);
+    } else {
+        cti_pool_run(n_rows, rows_of_turn(bytes), copy_turn, &c);
     }
 }
 
@@ -38,6 +62,40 @@ CTI_INLINE void copy_strided(char *dst, const char *src, int64_t n, int64_t src_
 {
     for (int64_t i = 0; i < n; i++) {
         memcpy(dst + (size_t)i * size, src + (size_t)(i * src_stride) * size, size);
+    }
+}
+
+typedef struct transpose_run {
+    const ct_tensor *a, *y;
+    int64_t stride[CT_MAX_NDIM]; /* in a's elements, per dim of y */
+} transpose_run;
+
+/* Rows of y: its elements along the last dim. */
+static void transpose_rows(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const transpose_run *run = ctx;
+    const ct_tensor *y = run->y;
+    const int nd = y->ndim;
+    const size_t size = ct_dtype_size_bytes(y->dtype);
+    const int64_t last = y->dims[nd - 1], step = run->stride[nd - 1];
+    (void)thread;
+    for (int64_t r = first; r < end; r++) {
+        int64_t at = 0, rest = r;
+        for (int i = nd - 2; i >= 0; i--) {
+            at += rest % y->dims[i] * run->stride[i];
+            rest /= y->dims[i];
+        }
+        const char *src = (const char *)run->a->data + (size_t)at * size;
+        char *dst = (char *)y->data + (size_t)(r * last) * size;
+        if (step == 1) {
+            memcpy(dst, src, (size_t)last * size);
+        } else if (size == 4) {
+            copy_strided(dst, src, last, step, 4);
+        } else if (size == 2) {
+            copy_strided(dst, src, last, step, 2);
+        } else {
+            copy_strided(dst, src, last, step, size);
+        }
     }
 }
 
@@ -55,30 +113,12 @@ ct_status CTI_CPU_FN(transpose)(const ct_launch *launch, ct_err *err)
         memcpy(y->data, a->data, size);
         return CT_OK;
     }
-    int64_t stride[CT_MAX_NDIM]; /* in a's elements, per dim of y */
+    transpose_run run = {.a = a, .y = y};
     for (int i = 0; i < nd; i++) {
-        stride[i] = dims_between(a, perm[i] + 1, nd);
+        run.stride[i] = dims_between(a, perm[i] + 1, nd);
     }
-    const int64_t last = y->dims[nd - 1], step = stride[nd - 1], rows = t_numel(y) / last;
-#pragma omp parallel for schedule(static) if (rows * last * (int64_t)size > PARALLEL_BYTES)
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t at = 0, rest = r;
-        for (int i = nd - 2; i >= 0; i--) {
-            at += rest % y->dims[i] * stride[i];
-            rest /= y->dims[i];
-        }
-        const char *src = (const char *)a->data + (size_t)at * size;
-        char *dst = (char *)y->data + (size_t)(r * last) * size;
-        if (step == 1) {
-            memcpy(dst, src, (size_t)last * size);
-        } else if (size == 4) {
-            copy_strided(dst, src, last, step, 4);
-        } else if (size == 2) {
-            copy_strided(dst, src, last, step, 2);
-        } else {
-            copy_strided(dst, src, last, step, size);
-        }
-    }
+    const int64_t last = y->dims[nd - 1];
+    cti_pool_run(t_numel(y) / last, rows_of_turn(last * (int64_t)size), transpose_rows, &run);
     return CT_OK;
 }
 
@@ -95,6 +135,24 @@ ct_status CTI_CPU_FN(slice)(const ct_launch *launch, ct_err *err)
     return CT_OK;
 }
 
+typedef struct grad_run {
+    char *y;
+    const char *dy;
+    int64_t before, len, after; /* bytes of a row of y */
+} grad_run;
+
+static void slice_grad_rows(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const grad_run *g = ctx;
+    (void)thread;
+    for (int64_t r = first; r < end; r++) {
+        char *dst = g->y + r * (g->before + g->len + g->after);
+        memset(dst, 0, (size_t)g->before);
+        memcpy(dst + g->before, g->dy + r * g->len, (size_t)g->len);
+        memset(dst + g->before + g->len, 0, (size_t)g->after);
+    }
+}
+
 ct_status CTI_CPU_FN(slice_grad)(const ct_launch *launch, ct_err *err)
 {
     (void)err;
@@ -103,15 +161,9 @@ ct_status CTI_CPU_FN(slice_grad)(const ct_launch *launch, ct_err *err)
     const int64_t size = (int64_t)ct_dtype_size_bytes(dy->dtype);
     const int64_t inner = dims_between(dy, attrs->dim + 1, dy->ndim) * size;
     const int64_t outer = dims_between(dy, 0, attrs->dim);
-    const int64_t len = dy->dims[attrs->dim], before = attrs->start * inner;
-    const int64_t row = attrs->full * inner, after = row - before - len * inner;
-#pragma omp parallel for schedule(static) if (outer * row > PARALLEL_BYTES)
-    for (int64_t r = 0; r < outer; r++) {
-        char *dst = (char *)y->data + r * row;
-        memset(dst, 0, (size_t)before);
-        memcpy(dst + before, (const char *)dy->data + r * len * inner, (size_t)(len * inner));
-        memset(dst + before + len * inner, 0, (size_t)after);
-    }
+    grad_run g = {.y = y->data, .dy = dy->data, .before = attrs->start * inner, .len = dy->dims[attrs->dim] * inner};
+    g.after = attrs->full * inner - g.before - g.len;
+    cti_pool_run(outer, rows_of_turn(attrs->full * inner), slice_grad_rows, &g);
     return CT_OK;
 }
 
@@ -144,7 +196,9 @@ ct_status CTI_CPU_FN(flat_concat)(const ct_launch *launch, ct_err *err)
         if (at > end) {
             memset((char *)y->data + end * size, 0, (size_t)((at - end) * size));
         }
-        copy_rows((char *)y->data + at * size, 0, launch->in[i].data, 0, n * size, 1);
+        if (launch->in[i].data != (char *)y->data + at * size) { /* the plan may have had it made there */
+            copy_rows((char *)y->data + at * size, 0, launch->in[i].data, 0, n * size, 1);
+        }
         end = cti_max_i64(end, at + n);
     }
     if (attrs->total > end) {

@@ -2,7 +2,7 @@
 /* The blocked matrix product: every task packs what its own output tile needs, so that tasks never wait for one another. */
 #include "backend/cpu/isa/cpu_gemm.h"
 
-#include <omp.h>
+#include "base/pool.h"
 
 /* One task's buffers, floats. */
 typedef struct tile_scratch {
@@ -313,10 +313,11 @@ static void run_tile(const cti_cpu_gemm *g, tile_scratch *t, int64_t i0, int64_t
 }
 
 /* Few rows (decoding): every output is a dot product of two contiguous rows, nothing is packed. */
-static void run_dots(const cti_cpu_gemm *g, int n_threads)
+static void run_dots(void *ctx, int64_t first, int64_t end, int thread)
 {
-#pragma omp parallel for schedule(static) num_threads(n_threads)
-    for (int64_t j = 0; j < g->n; j++) {
+    const cti_cpu_gemm *g = ctx;
+    (void)thread;
+    for (int64_t j = first; j < end; j++) {
         for (int64_t i = 0; i < g->m; i++) {
             vf s[4] = {{0}, {0}, {0}, {0}};
             float tail = 0;
@@ -376,24 +377,35 @@ static void choose_tiles(const cti_cpu_gemm *g, int threads, int64_t *out_m, int
     }
 }
 
+typedef struct tiles_run {
+    const cti_cpu_gemm *g;
+    tile_scratch *scratch; /* one a thread */
+    int64_t step_m, step_n, n_m;
+} tiles_run;
+
+static void run_tiles(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const tiles_run *r = ctx;
+    const cti_cpu_gemm *g = r->g;
+    for (int64_t t = first; t < end; t++) {
+        const int64_t i0 = t % r->n_m * r->step_m, j0 = t / r->n_m * r->step_n;
+        run_tile(g, &r->scratch[thread], i0, cti_min_i64(r->step_m, g->m - i0), j0, cti_min_i64(r->step_n, g->n - j0));
+    }
+}
+
 void CTI_CPU_FN(gemm)(const cti_cpu_gemm *g, void *scratch, size_t scratch_bytes)
 {
     if (g->m == 0 || g->n == 0) {
         return;
     }
-    int threads = (int)cti_min_i64(omp_get_max_threads(), (int64_t)(scratch_bytes / sizeof(tile_scratch)));
-    threads = threads < 1 ? 1 : threads;
     if (g->m <= 3 && g->a.col == 1 && g->b.row == 1) {
-        run_dots(g, threads);
+        cti_pool_run(g->n, cti_max_i64(1, 8192 / cti_max_i64(1, g->k)), run_dots, (void *)g); /* only read */
         return;
     }
-    int64_t step_m, step_n;
-    choose_tiles(g, threads, &step_m, &step_n);
-    const int64_t n_m = cti_ceil_div(g->m, step_m), n_n = cti_ceil_div(g->n, step_n);
-    tile_scratch *tiles = scratch;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-    for (int64_t t = 0; t < n_m * n_n; t++) {
-        int64_t i0 = (t % n_m) * step_m, j0 = (t / n_m) * step_n;
-        run_tile(g, &tiles[omp_get_thread_num()], i0, cti_min_i64(step_m, g->m - i0), j0, cti_min_i64(step_n, g->n - j0));
-    }
+    int threads = (int)cti_min_i64(cti_pool_threads(), (int64_t)(scratch_bytes / sizeof(tile_scratch)));
+    threads = threads < 1 ? 1 : threads;
+    tiles_run r = {.g = g, .scratch = scratch};
+    choose_tiles(g, threads, &r.step_m, &r.step_n);
+    r.n_m = cti_ceil_div(g->m, r.step_m);
+    cti_pool_tasks(r.n_m * cti_ceil_div(g->n, r.step_n), threads, run_tiles, &r);
 }

@@ -45,6 +45,12 @@ CTI_INLINE bool t_absent(const ct_tensor *t)
     return t->ndim < 0;
 }
 
+/* Turns of a loop that one thread takes at a time, where one turn touches so many elements: a share of at least 32 KiB of f32. */
+CTI_INLINE int64_t grain_of(int64_t elements)
+{
+    return elements < 8192 ? 8192 / cti_max_i64(1, elements) : 1;
+}
+
 /* ERR_UNSUPPORTED unless every one of the first n tensors that is present is f32 or bf16. */
 CTI_INLINE ct_status check_floats(const char *op, const char *side, const ct_tensor *t, int n, ct_err *err)
 {

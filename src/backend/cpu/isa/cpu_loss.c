@@ -3,10 +3,10 @@
  * shared product; the loss is summed over tokens in order, in f64. */
 #include <inttypes.h>
 #include <math.h>
-#include <omp.h>
 
 #include "backend/cpu/isa/cpu_gemm.h"
 #include "backend/cpu/isa/cpu_kernel.h"
+#include "base/pool.h"
 
 enum { IGNORED = -100 };
 
@@ -32,11 +32,11 @@ static loss_shape shape_of(const ct_launch *launch, bool wants_dw)
 
 size_t CTI_CPU_WORKSPACE(linear_cross_entropy)(const ct_launch *shapes)
 {
-    return shape_of(shapes, true).gemm_at + CTI_CPU_FN(gemm_scratch_bytes)(omp_get_max_threads());
+    return shape_of(shapes, true).gemm_at + CTI_CPU_FN(gemm_scratch_bytes)(cti_pool_threads());
 }
 size_t CTI_CPU_WORKSPACE(linear_cross_entropy_eval)(const ct_launch *shapes)
 {
-    return shape_of(shapes, false).gemm_at + CTI_CPU_FN(gemm_scratch_bytes)(omp_get_max_threads());
+    return shape_of(shapes, false).gemm_at + CTI_CPU_FN(gemm_scratch_bytes)(cti_pool_threads());
 }
 
 /* One row of logits z: returns log(sum(exp(z))) - z[label], and with grad_scale turns z into its gradient,
@@ -91,21 +91,43 @@ static ct_status check_labels(const ct_tensor *labels, int64_t vocab, ct_err *er
     return CT_OK;
 }
 
-/* losses[t] of the chunk's tokens; with grad_scale, logits become their gradients (zero where ignored). */
-static void chunk_rows(float *logits, int64_t vocab, const int32_t *labels, int64_t n, double *losses, const float *grad_scale)
+/* Tokens of one chunk. */
+typedef struct chunk_run {
+    float *logits; /* with grad_scale they become their gradients, zero where ignored */
+    int64_t vocab;
+    const int32_t *labels;
+    double *losses;
+    const float *grad_scale; /* or NULL */
+} chunk_run;
+
+static void chunk_rows(void *ctx, int64_t first, int64_t end, int thread)
 {
-#pragma omp parallel for schedule(static)
-    for (int64_t t = 0; t < n; t++) {
-        float *z = logits + t * vocab;
-        if (labels[t] == IGNORED) {
-            losses[t] = 0;
-            if (grad_scale) {
-                memset(z, 0, (size_t)vocab * sizeof(float));
+    const chunk_run *r = ctx;
+    (void)thread;
+    for (int64_t t = first; t < end; t++) {
+        float *z = r->logits + t * r->vocab;
+        if (r->labels[t] == IGNORED) {
+            r->losses[t] = 0;
+            if (r->grad_scale) {
+                memset(z, 0, (size_t)r->vocab * sizeof(float));
             }
         } else {
-            losses[t] = row_loss(z, vocab, labels[t], grad_scale);
+            r->losses[t] = row_loss(z, r->vocab, r->labels[t], r->grad_scale);
         }
     }
+}
+
+typedef struct narrow_run {
+    const ct_tensor *to;
+    const float *from;
+} narrow_run;
+
+static void narrow_rows(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const narrow_run *r = ctx;
+    const int64_t d = t_last(r->to);
+    (void)thread;
+    v_narrow(r->to->data, r->to->dtype, first * d, r->from + first * d, (end - first) * d);
 }
 
 static ct_status run_loss(const ct_launch *launch, bool wants_grads, ct_err *err)
@@ -135,7 +157,8 @@ static ct_status run_loss(const ct_launch *launch, bool wants_grads, ct_err *err
         const cti_cpu_gemm fwd = {.m = n, .n = s.vocab, .k = s.d, .a = x_td, .b = {w->data, w->dtype, 1, s.d},
                                   .y = logits, .y_dtype = CT_DTYPE_F32, .ldy = s.vocab};
         CTI_CPU_FN(gemm)(&fwd, scratch, scratch_bytes);
-        chunk_rows(logits, s.vocab, labels + t, n, losses + t, wants_grads ? &inv_tokens : NULL);
+        chunk_run rows = {logits, s.vocab, labels + t, losses + t, wants_grads ? &inv_tokens : NULL};
+        cti_pool_run(n, grain_of(s.vocab), chunk_rows, &rows);
         if (!wants_grads) {
             continue;
         }
@@ -156,10 +179,8 @@ static ct_status run_loss(const ct_launch *launch, bool wants_grads, ct_err *err
         memset(dw_sum, 0, (size_t)(s.vocab * s.d) * sizeof(float));
     }
     if (wants_grads && dw->dtype != CT_DTYPE_F32) {
-#pragma omp parallel for schedule(static)
-        for (int64_t v = 0; v < s.vocab; v++) {
-            v_narrow(dw->data, dw->dtype, v * s.d, dw_sum + v * s.d, s.d);
-        }
+        narrow_run rows = {dw, dw_sum};
+        cti_pool_run(s.vocab, grain_of(s.d), narrow_rows, &rows);
     }
     return CT_OK;
 }

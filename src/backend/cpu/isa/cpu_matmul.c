@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul: the op's shapes and flags as strides of the shared product. Sums in f32, by blocks of CTI_KC in order. c may be y. */
 #include <inttypes.h>
-#include <omp.h>
 
 #include "backend/cpu/isa/cpu_gemm.h"
 #include "backend/cpu/isa/cpu_kernel.h"
+#include "base/pool.h"
 
 size_t CTI_CPU_WORKSPACE(matmul)(const ct_launch *shapes)
 {
     (void)shapes;
-    return CTI_CPU_FN(gemm_scratch_bytes)(omp_get_max_threads());
+    return CTI_CPU_FN(gemm_scratch_bytes)(cti_pool_threads());
 }
 
 ct_status CTI_CPU_FN(matmul)(const ct_launch *launch, ct_err *err)

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "backend/cpu/isa/cpu_kernel.h"
+#include "base/pool.h"
 
 /* sum of a[i] b[i] c[i]; c NULL counts as ones. Adds to *tail and *acc, whose order does not depend on blocks of CTI_BLOCK. */
 CTI_INLINE void dot3(const float *a, const float *b, const float *c, int64_t n, vf acc[2], float *tail)
@@ -22,15 +23,15 @@ CTI_INLINE void dot3(const float *a, const float *b, const float *c, int64_t n, 
     }
 }
 
-ct_status CTI_CPU_FN(rmsnorm)(const ct_launch *launch, ct_err *err)
+static void norm_rows(void *ctx, int64_t first, int64_t end, int thread)
 {
-    CT_TRY(check_floats("rmsnorm", "input", launch->in, 2, err));
+    const ct_launch *launch = ctx;
     const ct_tensor *x = &launch->in[0], *w = &launch->in[1], *y = &launch->out[0];
     float *rstd = launch->out[1].data;
     const float eps = (float)((const ct_attrs_rmsnorm *)launch->attrs)->eps;
-    const int64_t rows = t_rows(x), d = t_last(x);
-#pragma omp parallel for schedule(static) if (rows * d > 16384)
-    for (int64_t r = 0; r < rows; r++) {
+    const int64_t d = t_last(x);
+    (void)thread;
+    for (int64_t r = first; r < end; r++) {
         float bx[CTI_BLOCK], bw[CTI_BLOCK], by[CTI_BLOCK];
         vf acc[2] = {{0}, {0}};
         float tail = 0;
@@ -53,6 +54,12 @@ ct_status CTI_CPU_FN(rmsnorm)(const ct_launch *launch, ct_err *err)
             v_put(y->data, y->dtype, r * d + i, by, n);
         }
     }
+}
+
+ct_status CTI_CPU_FN(rmsnorm)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("rmsnorm", "input", launch->in, 2, err));
+    cti_pool_run(t_rows(&launch->in[0]), grain_of(t_last(&launch->in[0])), norm_rows, (void *)launch); /* only read */
     return CT_OK;
 }
 
@@ -101,31 +108,51 @@ static void grad_row(const ct_launch *launch, int64_t r, int64_t d, float *dw)
     }
 }
 
-ct_status CTI_CPU_FN(rmsnorm_grad)(const ct_launch *launch, ct_err *err)
+typedef struct norm_sums {
+    const ct_launch *launch;
+    int64_t rows, d;
+    int64_t step, n_chunks; /* of rows */
+    float *part;            /* [n_chunks][d] shares of dw */
+} norm_sums;
+
+static void grad_chunks(void *ctx, int64_t first, int64_t end, int thread)
 {
-    CT_TRY(check_floats("rmsnorm_grad", "input", launch->in, 3, err));
-    CT_TRY(check_scratch("rmsnorm_grad", launch, CTI_CPU_WORKSPACE(rmsnorm_grad)(launch), err));
-    const ct_tensor *dw = &launch->out[1];
-    const int64_t rows = t_rows(&launch->in[1]), d = t_last(&launch->in[1]);
-    const int64_t step = chunk_rows(rows), n_chunks = cti_ceil_div(rows, step);
-    float *part = launch->workspace;
-#pragma omp parallel for schedule(static) if (rows * d > 16384)
-    for (int64_t c = 0; c < n_chunks; c++) {
-        memset(part + c * d, 0, (size_t)d * sizeof(float));
-        for (int64_t r = c * step; r < cti_min_i64(rows, (c + 1) * step); r++) {
-            grad_row(launch, r, d, part + c * d);
+    const norm_sums *s = ctx;
+    (void)thread;
+    for (int64_t c = first; c < end; c++) {
+        memset(s->part + c * s->d, 0, (size_t)s->d * sizeof(float));
+        for (int64_t r = c * s->step; r < cti_min_i64(s->rows, (c + 1) * s->step); r++) {
+            grad_row(s->launch, r, s->d, s->part + c * s->d);
         }
     }
-#pragma omp parallel for schedule(static) if (n_chunks * d > 16384)
-    for (int64_t i = 0; i < d; i += 64) {
+}
+
+/* Columns of dw, from the chunks in order. */
+static void sum_columns(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const norm_sums *s = ctx;
+    const ct_tensor *dw = &s->launch->out[1];
+    (void)thread;
+    for (int64_t i = first; i < end; i += 64) {
         float sum[64] = {0};
-        int64_t n = cti_min_i64(64, d - i);
-        for (int64_t c = 0; c < n_chunks; c++) {
+        int64_t n = cti_min_i64(64, end - i);
+        for (int64_t c = 0; c < s->n_chunks; c++) {
             for (int64_t j = 0; j < n; j++) {
-                sum[j] += part[c * d + i + j];
+                sum[j] += s->part[c * s->d + i + j];
             }
         }
         v_narrow(dw->data, dw->dtype, i, sum, n);
     }
+}
+
+ct_status CTI_CPU_FN(rmsnorm_grad)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("rmsnorm_grad", "input", launch->in, 3, err));
+    CT_TRY(check_scratch("rmsnorm_grad", launch, CTI_CPU_WORKSPACE(rmsnorm_grad)(launch), err));
+    norm_sums s = {.launch = launch, .rows = t_rows(&launch->in[1]), .d = t_last(&launch->in[1]), .part = launch->workspace};
+    s.step = chunk_rows(s.rows);
+    s.n_chunks = cti_ceil_div(s.rows, s.step);
+    cti_pool_run(s.n_chunks, grain_of(s.step * s.d), grad_chunks, &s);
+    cti_pool_run(s.d, cti_round_up(grain_of(s.n_chunks), 64), sum_columns, &s);
     return CT_OK;
 }

@@ -4,8 +4,9 @@
 #include <math.h>
 
 #include "backend/cpu/isa/cpu_kernel.h"
+#include "base/pool.h"
 
-enum { SUM_BLOCK = 4096, UPDATE_SPAN = 16384 };
+enum { SUM_BLOCK = 4096 };
 
 size_t CTI_CPU_WORKSPACE(sumsq)(const ct_launch *shapes)
 {
@@ -48,20 +49,31 @@ static double block_sumsq(const ct_tensor *x, int64_t first, int64_t n)
     return sum + tail;
 }
 
+typedef struct sum_run {
+    const ct_tensor *x;
+    double *part; /* of every block */
+} sum_run;
+
+static void sum_blocks(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const sum_run *r = ctx;
+    const int64_t n = t_numel(r->x);
+    (void)thread;
+    for (int64_t b = first; b < end; b++) {
+        r->part[b] = block_sumsq(r->x, b * SUM_BLOCK, cti_min_i64(SUM_BLOCK, n - b * SUM_BLOCK));
+    }
+}
+
 ct_status CTI_CPU_FN(sumsq)(const ct_launch *launch, ct_err *err)
 {
     CT_TRY(check_floats("sumsq", "input", launch->in, 1, err));
     CT_TRY(check_scratch("sumsq", launch, CTI_CPU_WORKSPACE(sumsq)(launch), err));
-    const ct_tensor *x = &launch->in[0];
-    const int64_t n = t_numel(x), n_blocks = cti_ceil_div(n, SUM_BLOCK);
-    double *part = launch->workspace;
-#pragma omp parallel for schedule(static) if (n_blocks > 8)
-    for (int64_t b = 0; b < n_blocks; b++) {
-        part[b] = block_sumsq(x, b * SUM_BLOCK, cti_min_i64(SUM_BLOCK, n - b * SUM_BLOCK));
-    }
+    sum_run r = {&launch->in[0], launch->workspace};
+    const int64_t n_blocks = cti_ceil_div(t_numel(r.x), SUM_BLOCK);
+    cti_pool_run(n_blocks, 2, sum_blocks, &r);
     double sum = 0;
     for (int64_t b = 0; b < n_blocks; b++) {
-        sum += part[b];
+        sum += r.part[b];
     }
     *(double *)launch->out[0].data = sum;
     return CT_OK;
@@ -184,26 +196,28 @@ static ct_status check_adamw(const ct_launch *launch, ct_err *err)
     return CT_OK;
 }
 
+static void adamw_span(void *ctx, int64_t first, int64_t last, int thread)
+{
+    const ct_launch *launch = ctx;
+    const ct_attrs_adamw *attrs = launch->attrs;
+    (void)thread;
+    for (int64_t s = 0; s + 2 < attrs->segments.n; s += 3) {
+        const int64_t *seg = attrs->segments.items + s; /* begin, end, group */
+        const int64_t begin = cti_max_i64(seg[0], first), end = cti_min_i64(seg[1], last);
+        if (begin < end) {
+            adamw_numbers a = adamw_of_group(launch, seg[2]);
+            adamw_range(launch, &a, begin, end);
+        }
+    }
+}
+
 ct_status CTI_CPU_FN(adamw)(const ct_launch *launch, ct_err *err)
 {
     CT_TRY(check_floats("adamw", "input", launch->in, 4, err));
-    const ct_attrs_adamw *attrs = launch->attrs;
     if (*(const int32_t *)launch->in[7].data == 0) {
         return CT_OK;
     }
     CT_TRY(check_adamw(launch, err));
-    const int64_t n = t_numel(&launch->out[0]);
-#pragma omp parallel for schedule(static) if (n > UPDATE_SPAN)
-    for (int64_t span = 0; span < n; span += UPDATE_SPAN) {
-        const int64_t span_end = cti_min_i64(n, span + UPDATE_SPAN);
-        for (int64_t s = 0; s + 2 < attrs->segments.n; s += 3) {
-            const int64_t *seg = attrs->segments.items + s; /* begin, end, group */
-            const int64_t begin = cti_max_i64(seg[0], span), end = cti_min_i64(seg[1], span_end);
-            if (begin < end) {
-                adamw_numbers a = adamw_of_group(launch, seg[2]);
-                adamw_range(launch, &a, begin, end);
-            }
-        }
-    }
+    cti_pool_run(t_numel(&launch->out[0]), 2 * grain_of(1), adamw_span, (void *)launch); /* only read */
     return CT_OK;
 }

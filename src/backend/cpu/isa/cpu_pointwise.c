@@ -2,72 +2,85 @@
 /* Elementwise kernels: add, mul, scale, cast, accumulate, silu_mul and its gradient. In f32, rounded once; outputs may be
  * written over inputs. */
 #include "backend/cpu/isa/cpu_kernel.h"
+#include "base/pool.h"
 
-enum { SPAN = 16 * CTI_BLOCK }; /* elements of one thread's turn */
+/* Blocks [at, at + n) of [first, end). */
+#define FOR_BLOCKS(first, end, at, n)                                                                                \
+    for (int64_t at = (first), n; (n = cti_min_i64(CTI_BLOCK, (end) - at)) > 0; at += n)
 
-/* Calls body for every block [first, first + n) of `total` elements; threads share spans. */
-#define FOR_BLOCKS(total, first, n, ...)                                                                             \
-    _Pragma("omp parallel for schedule(static) if (total > SPAN)") for (int64_t span = 0; span < total; span += SPAN)  \
-    {                                                                                                                \
-        int64_t span_end = cti_min_i64(span + SPAN, total);                                                          \
-        for (int64_t first = span; first < span_end; first += CTI_BLOCK) {                                           \
-            int64_t n = cti_min_i64(CTI_BLOCK, span_end - first);                                                    \
-            __VA_ARGS__                                                                                                    \
-        }                                                                                                            \
+static ct_status run_spans(const ct_launch *launch, cti_pool_fn spans)
+{
+    cti_pool_run(t_numel(&launch->out[0]), grain_of(1), spans, (void *)launch); /* only read */
+    return CT_OK;
+}
+
+static void add_spans(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const ct_launch *launch = ctx;
+    const ct_tensor *a = &launch->in[0], *b = &launch->in[1], *y = &launch->out[0];
+    (void)thread;
+    FOR_BLOCKS(first, end, at, n) {
+        float ba[CTI_BLOCK], bb[CTI_BLOCK], by[CTI_BLOCK];
+        const float *pa = v_view(a->data, a->dtype, at, n, ba);
+        const float *pb = v_view(b->data, b->dtype, at, n, bb);
+        float *py = v_out(y->data, y->dtype, at, by);
+        for (int64_t i = 0; i < n; i++) {
+            py[i] = pa[i] + pb[i];
+        }
+        v_put(y->data, y->dtype, at, by, n);
     }
+}
 
 ct_status CTI_CPU_FN(add)(const ct_launch *launch, ct_err *err)
 {
     CT_TRY(check_floats("add", "input", launch->in, 2, err));
+    return run_spans(launch, add_spans);
+}
+
+static void mul_spans(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const ct_launch *launch = ctx;
     const ct_tensor *a = &launch->in[0], *b = &launch->in[1], *y = &launch->out[0];
-    const int64_t total = t_numel(y);
-    FOR_BLOCKS(total, first, n, {
+    (void)thread;
+    FOR_BLOCKS(first, end, at, n) {
         float ba[CTI_BLOCK], bb[CTI_BLOCK], by[CTI_BLOCK];
-        const float *pa = v_view(a->data, a->dtype, first, n, ba);
-        const float *pb = v_view(b->data, b->dtype, first, n, bb);
-        float *py = v_out(y->data, y->dtype, first, by);
+        const float *pa = v_view(a->data, a->dtype, at, n, ba);
+        const float *pb = v_view(b->data, b->dtype, at, n, bb);
+        float *py = v_out(y->data, y->dtype, at, by);
         for (int64_t i = 0; i < n; i++) {
-            py[i] = pa[i] + pb[i];
+            py[i] = pa[i] * pb[i];
         }
-        v_put(y->data, y->dtype, first, by, n);
-    })
-    return CT_OK;
+        v_put(y->data, y->dtype, at, by, n);
+    }
 }
 
 ct_status CTI_CPU_FN(mul)(const ct_launch *launch, ct_err *err)
 {
     CT_TRY(check_floats("mul", "input", launch->in, 2, err));
-    const ct_tensor *a = &launch->in[0], *b = &launch->in[1], *y = &launch->out[0];
-    const int64_t total = t_numel(y);
-    FOR_BLOCKS(total, first, n, {
-        float ba[CTI_BLOCK], bb[CTI_BLOCK], by[CTI_BLOCK];
-        const float *pa = v_view(a->data, a->dtype, first, n, ba);
-        const float *pb = v_view(b->data, b->dtype, first, n, bb);
-        float *py = v_out(y->data, y->dtype, first, by);
+    return run_spans(launch, mul_spans);
+}
+
+static void scale_spans(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const ct_launch *launch = ctx;
+    const ct_tensor *a = &launch->in[0], *y = &launch->out[0];
+    const float alpha = (float)((const ct_attrs_scale *)launch->attrs)->alpha;
+    (void)thread;
+    FOR_BLOCKS(first, end, at, n) {
+        float ba[CTI_BLOCK], by[CTI_BLOCK];
+        const float *pa = v_view(a->data, a->dtype, at, n, ba);
+        float *py = v_out(y->data, y->dtype, at, by);
         for (int64_t i = 0; i < n; i++) {
-            py[i] = pa[i] * pb[i];
+            py[i] = alpha * pa[i];
         }
-        v_put(y->data, y->dtype, first, by, n);
-    })
-    return CT_OK;
+        v_put(y->data, y->dtype, at, by, n);
+    }
 }
 
 ct_status CTI_CPU_FN(scale)(const ct_launch *launch, ct_err *err)
 {
     CT_TRY(check_floats("scale", "input", launch->in, 1, err));
-    const ct_tensor *a = &launch->in[0], *y = &launch->out[0];
-    const float alpha = (float)((const ct_attrs_scale *)launch->attrs)->alpha;
-    const int64_t total = t_numel(y);
-    FOR_BLOCKS(total, first, n, {
-        float ba[CTI_BLOCK], by[CTI_BLOCK];
-        const float *pa = v_view(a->data, a->dtype, first, n, ba);
-        float *py = v_out(y->data, y->dtype, first, by);
-        for (int64_t i = 0; i < n; i++) {
-            py[i] = alpha * pa[i];
-        }
-        v_put(y->data, y->dtype, first, by, n);
-    })
-    return CT_OK;
+    return run_spans(launch, scale_spans);
 }
 
 /* Element i of any dtype as a double, and back: for the dtypes that no step casts between. */
@@ -104,6 +117,17 @@ static void store_float(const ct_tensor *t, int64_t i, double x)
     }
 }
 
+static void cast_spans(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const ct_launch *launch = ctx;
+    const ct_tensor *a = &launch->in[0], *y = &launch->out[0];
+    (void)thread;
+    FOR_BLOCKS(first, end, at, n) {
+        float buf[CTI_BLOCK];
+        v_narrow(y->data, y->dtype, at, v_view(a->data, a->dtype, at, n, buf), n);
+    }
+}
+
 ct_status CTI_CPU_FN(cast)(const ct_launch *launch, ct_err *err)
 {
     const ct_tensor *a = &launch->in[0], *y = &launch->out[0];
@@ -123,12 +147,45 @@ ct_status CTI_CPU_FN(cast)(const ct_launch *launch, ct_err *err)
         }
         return CT_OK;
     }
-    FOR_BLOCKS(total, first, n, {
-        float buf[CTI_BLOCK];
-        const float *p = v_view(a->data, a->dtype, first, n, buf);
-        v_narrow(y->data, y->dtype, first, p, n);
-    })
-    return CT_OK;
+    return run_spans(launch, cast_spans);
+}
+
+static void accumulate_spans(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const ct_launch *launch = ctx;
+    const ct_tensor *x = &launch->in[1], *acc = &launch->out[0];
+    const bool is_first = *(const int32_t *)launch->in[2].data == 1;
+    (void)thread;
+    FOR_BLOCKS(first, end, at, n) {
+        float bx[CTI_BLOCK], bacc[CTI_BLOCK];
+        const float *px = bx;
+        if (x->dtype == CT_DTYPE_F32 || x->dtype == CT_DTYPE_BF16) {
+            px = v_view(x->data, x->dtype, at, n, bx);
+        } else {
+            for (int64_t i = 0; i < n; i++) {
+                bx[i] = (float)load_any(x, at + i);
+            }
+        }
+        if (is_first) {
+            v_narrow(acc->data, acc->dtype, at, px, n);
+        } else {
+            /* x is cast to acc's dtype before it is added */
+            if (acc->dtype == CT_DTYPE_BF16 && x->dtype != CT_DTYPE_BF16) {
+                for (int64_t i = 0; i < n; i++) {
+                    bx[i] = cti_bf16_to_f32(cti_f32_to_bf16(px[i]));
+                }
+                px = bx;
+            }
+            float *pacc = v_out(acc->data, acc->dtype, at, bacc);
+            if (pacc == bacc) {
+                v_widen(bacc, acc->data, acc->dtype, at, n);
+            }
+            for (int64_t i = 0; i < n; i++) {
+                pacc[i] = pacc[i] + px[i];
+            }
+            v_put(acc->data, acc->dtype, at, bacc, n);
+        }
+    }
 }
 
 ct_status CTI_CPU_FN(accumulate)(const ct_launch *launch, ct_err *err)
@@ -143,40 +200,7 @@ ct_status CTI_CPU_FN(accumulate)(const ct_launch *launch, ct_err *err)
         return CT_OK;
     }
     CT_TRY(check_floats("accumulate", "input", launch->in, 1, err));
-    const ct_tensor *x = &launch->in[1], *acc = &launch->out[0];
-    const bool is_first = *(const int32_t *)launch->in[2].data == 1;
-    const int64_t total = t_numel(acc);
-    FOR_BLOCKS(total, first, n, {
-        float bx[CTI_BLOCK], bacc[CTI_BLOCK];
-        const float *px = bx;
-        if (x->dtype == CT_DTYPE_F32 || x->dtype == CT_DTYPE_BF16) {
-            px = v_view(x->data, x->dtype, first, n, bx);
-        } else {
-            for (int64_t i = 0; i < n; i++) {
-                bx[i] = (float)load_any(x, first + i);
-            }
-        }
-        if (is_first) {
-            v_narrow(acc->data, acc->dtype, first, px, n);
-        } else {
-            /* x is cast to acc's dtype before it is added */
-            if (acc->dtype == CT_DTYPE_BF16 && x->dtype != CT_DTYPE_BF16) {
-                for (int64_t i = 0; i < n; i++) {
-                    bx[i] = cti_bf16_to_f32(cti_f32_to_bf16(px[i]));
-                }
-                px = bx;
-            }
-            float *pacc = v_out(acc->data, acc->dtype, first, bacc);
-            if (pacc == bacc) {
-                v_widen(bacc, acc->data, acc->dtype, first, n);
-            }
-            for (int64_t i = 0; i < n; i++) {
-                pacc[i] = pacc[i] + px[i];
-            }
-            v_put(acc->data, acc->dtype, first, bacc, n);
-        }
-    })
-    return CT_OK;
+    return run_spans(launch, accumulate_spans);
 }
 
 /* 1 / (1 + exp(-g)), from exp(-|g|), which cannot overflow. */
@@ -187,16 +211,16 @@ CTI_INLINE vf sigmoid(vf g)
     return v_select((vi)(g < v_set1(0.0f)), e, one) / (one + e);
 }
 
-ct_status CTI_CPU_FN(silu_mul)(const ct_launch *launch, ct_err *err)
+static void silu_mul_spans(void *ctx, int64_t first, int64_t end, int thread)
 {
-    CT_TRY(check_floats("silu_mul", "input", launch->in, 2, err));
+    const ct_launch *launch = ctx;
     const ct_tensor *g = &launch->in[0], *u = &launch->in[1], *y = &launch->out[0];
-    const int64_t total = t_numel(y);
-    FOR_BLOCKS(total, first, n, {
+    (void)thread;
+    FOR_BLOCKS(first, end, at, n) {
         float bg[CTI_BLOCK], bu[CTI_BLOCK], by[CTI_BLOCK];
-        const float *pg = v_view(g->data, g->dtype, first, n, bg);
-        const float *pu = v_view(u->data, u->dtype, first, n, bu);
-        float *py = v_out(y->data, y->dtype, first, by);
+        const float *pg = v_view(g->data, g->dtype, at, n, bg);
+        const float *pu = v_view(u->data, u->dtype, at, n, bu);
+        float *py = v_out(y->data, y->dtype, at, by);
         int64_t i = 0;
         for (; i + CTI_VL <= n; i += CTI_VL) {
             vf vg = v_load(pg + i);
@@ -206,9 +230,14 @@ ct_status CTI_CPU_FN(silu_mul)(const ct_launch *launch, ct_err *err)
             vf vg = v_load_part(pg + i, n - i, 0);
             v_store_part(py + i, n - i, vg * sigmoid(vg) * v_load_part(pu + i, n - i, 0));
         }
-        v_put(y->data, y->dtype, first, by, n);
-    })
-    return CT_OK;
+        v_put(y->data, y->dtype, at, by, n);
+    }
+}
+
+ct_status CTI_CPU_FN(silu_mul)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("silu_mul", "input", launch->in, 2, err));
+    return run_spans(launch, silu_mul_spans);
 }
 
 /* d(g s(g) u): dg = dy u s (1 + g (1 - s)), du = dy g s, with s = sigmoid(g). */
@@ -220,19 +249,19 @@ CTI_INLINE void silu_grad(vf dy, vf g, vf u, vf *dg, vf *du)
     *dg = dy * u * s * (one + g * (one - s));
 }
 
-ct_status CTI_CPU_FN(silu_mul_grad)(const ct_launch *launch, ct_err *err)
+static void silu_mul_grad_spans(void *ctx, int64_t first, int64_t end, int thread)
 {
-    CT_TRY(check_floats("silu_mul_grad", "input", launch->in, 3, err));
+    const ct_launch *launch = ctx;
     const ct_tensor *dy = &launch->in[0], *g = &launch->in[1], *u = &launch->in[2];
     const ct_tensor *dg = &launch->out[0], *du = &launch->out[1];
-    const int64_t total = t_numel(dg);
-    FOR_BLOCKS(total, first, n, {
+    (void)thread;
+    FOR_BLOCKS(first, end, at, n) {
         float bd[CTI_BLOCK], bg[CTI_BLOCK], bu[CTI_BLOCK], bdg[CTI_BLOCK], bdu[CTI_BLOCK];
-        const float *pd = v_view(dy->data, dy->dtype, first, n, bd);
-        const float *pg = v_view(g->data, g->dtype, first, n, bg);
-        const float *pu = v_view(u->data, u->dtype, first, n, bu);
-        float *pdg = v_out(dg->data, dg->dtype, first, bdg);
-        float *pdu = v_out(du->data, du->dtype, first, bdu);
+        const float *pd = v_view(dy->data, dy->dtype, at, n, bd);
+        const float *pg = v_view(g->data, g->dtype, at, n, bg);
+        const float *pu = v_view(u->data, u->dtype, at, n, bu);
+        float *pdg = v_out(dg->data, dg->dtype, at, bdg);
+        float *pdu = v_out(du->data, du->dtype, at, bdu);
         vf vg, vu_;
         int64_t i = 0;
         for (; i + CTI_VL <= n; i += CTI_VL) {
@@ -245,8 +274,13 @@ ct_status CTI_CPU_FN(silu_mul_grad)(const ct_launch *launch, ct_err *err)
             v_store_part(pdg + i, n - i, vg);
             v_store_part(pdu + i, n - i, vu_);
         }
-        v_put(dg->data, dg->dtype, first, bdg, n);
-        v_put(du->data, du->dtype, first, bdu, n);
-    })
-    return CT_OK;
+        v_put(dg->data, dg->dtype, at, bdg, n);
+        v_put(du->data, du->dtype, at, bdu, n);
+    }
+}
+
+ct_status CTI_CPU_FN(silu_mul_grad)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("silu_mul_grad", "input", launch->in, 3, err));
+    return run_spans(launch, silu_mul_grad_spans);
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "backend/cpu/isa/cpu_kernel.h"
+#include "base/pool.h"
 
 static ct_status check_positions(const char *op, const ct_tensor *pos, const ct_tensor *table, ct_err *err)
 {
@@ -39,16 +40,15 @@ CTI_INLINE void rotate_pairs(float *y, const float *x, const float *table, int64
     }
 }
 
-ct_status CTI_CPU_FN(rope)(const ct_launch *launch, ct_err *err)
+static void rope_tokens(void *ctx, int64_t first, int64_t end, int thread)
 {
+    const ct_launch *launch = ctx;
     const ct_tensor *x = &launch->in[0], *pos = &launch->in[1], *table = &launch->in[2], *y = &launch->out[0];
-    CT_TRY(check_floats("rope", "input", launch->in, 1, err));
-    CT_TRY(check_positions("rope", pos, table, err));
     const int32_t *p = pos->data;
     const float sign = ((const ct_attrs_rope *)launch->attrs)->inverse ? -1.0f : 1.0f;
-    const int64_t h = t_last(x), tokens = t_numel(pos), heads = x->dims[x->ndim - 2];
-#pragma omp parallel for schedule(static) if (tokens * heads * h > 16384)
-    for (int64_t t = 0; t < tokens; t++) {
+    const int64_t h = t_last(x), heads = x->dims[x->ndim - 2];
+    (void)thread;
+    for (int64_t t = first; t < end; t++) {
         const float *row = (const float *)table->data + p[t] * h;
         for (int64_t i = t * heads; i < (t + 1) * heads; i++) {
             for (int64_t j = 0; j < h; j += CTI_BLOCK) { /* a block is an even number of elements */
@@ -61,6 +61,15 @@ ct_status CTI_CPU_FN(rope)(const ct_launch *launch, ct_err *err)
             }
         }
     }
+}
+
+ct_status CTI_CPU_FN(rope)(const ct_launch *launch, ct_err *err)
+{
+    const ct_tensor *x = &launch->in[0], *pos = &launch->in[1];
+    CT_TRY(check_floats("rope", "input", launch->in, 1, err));
+    CT_TRY(check_positions("rope", pos, &launch->in[2], err));
+    const int64_t tokens = t_numel(pos);
+    cti_pool_run(tokens, grain_of(t_numel(x) / cti_max_i64(1, tokens)), rope_tokens, (void *)launch); /* only read */
     return CT_OK;
 }
 
@@ -81,15 +90,15 @@ ct_status CTI_CPU_FN(rope_rows)(const ct_launch *launch, ct_err *err)
     return CT_OK;
 }
 
-ct_status CTI_CPU_FN(rotary_mul)(const ct_launch *launch, ct_err *err)
+static void rotary_tokens(void *ctx, int64_t first, int64_t end, int thread)
 {
+    const ct_launch *launch = ctx;
     const ct_tensor *x = &launch->in[0], *y = &launch->out[0];
-    CT_TRY(check_floats("rotary_mul", "input", launch->in, 1, err));
     const float *cos_bsh = launch->in[1].data, *sin_bsh = launch->in[2].data;
     const float sign = ((const ct_attrs_rope *)launch->attrs)->inverse ? -1.0f : 1.0f;
-    const int64_t h = t_last(x), tokens = t_rows(&launch->in[1]), heads = x->dims[x->ndim - 2];
-#pragma omp parallel for schedule(static) if (tokens * heads * h > 16384)
-    for (int64_t t = 0; t < tokens; t++) {
+    const int64_t h = t_last(x), heads = x->dims[x->ndim - 2];
+    (void)thread;
+    for (int64_t t = first; t < end; t++) {
         for (int64_t i = t * heads; i < (t + 1) * heads; i++) {
             for (int64_t j = 0; j < h; j += CTI_BLOCK) {
                 float bx[CTI_BLOCK], by[CTI_BLOCK];
@@ -109,5 +118,13 @@ ct_status CTI_CPU_FN(rotary_mul)(const ct_launch *launch, ct_err *err)
             }
         }
     }
+}
+
+ct_status CTI_CPU_FN(rotary_mul)(const ct_launch *launch, ct_err *err)
+{
+    const ct_tensor *x = &launch->in[0];
+    CT_TRY(check_floats("rotary_mul", "input", launch->in, 1, err));
+    const int64_t tokens = t_rows(&launch->in[1]);
+    cti_pool_run(tokens, grain_of(t_numel(x) / cti_max_i64(1, tokens)), rotary_tokens, (void *)launch);
     return CT_OK;
 }
