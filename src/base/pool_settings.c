@@ -9,6 +9,7 @@
 
 #include "base/num.h"
 #include "base/pool.h"
+#include "base/pool_places.h"
 #include "base/str.h"
 #include "base/sys.h"
 
@@ -94,34 +95,44 @@ static void read_wait_policy(cti_pool_settings *s)
     }
 }
 
+/* One of `ranks` equal parts of the places, from the first on. With more ranks than places some share one. */
+static void take_share(cti_pool_settings *s, const cti_places *all)
+{
+    const int64_t ranks = cti_max_i64(1, of_launcher("LOCAL_WORLD_SIZE", 1)), rank = of_launcher("LOCAL_RANK", 0) % ranks;
+    const int64_t begin = all->n * rank / ranks, end = cti_max_i64(begin + 1, all->n * (rank + 1) / ranks);
+    memmove(s->places, s->places + begin, (size_t)(end - begin) * sizeof *s->places);
+    s->n_places = (int)(end - begin);
+}
+
 static void read_binding(cti_pool_settings *s)
 {
-    const char *text = variable("OMP_PROC_BIND");
-    if (text == NULL || first_word_is(text, "false")) {
+    const char *bind = variable("OMP_PROC_BIND"), *places = variable("OMP_PLACES");
+    const bool is_spread = bind != NULL && first_word_is(bind, "spread");
+    const bool is_primary = bind != NULL && (first_word_is(bind, "primary") || first_word_is(bind, "master"));
+    bool is_bound = bind != NULL ? is_spread || is_primary || first_word_is(bind, "true") || first_word_is(bind, "close")
+                                 : places != NULL;
+    if (bind != NULL && !is_bound && !first_word_is(bind, "false")) {
+        tell_wrong(s, "OMP_PROC_BIND", "false, true, close, spread or primary");
+    }
+    cpu_set_t usable;
+    if ((!is_bound && places == NULL) || sched_getaffinity(0, sizeof usable, &usable) != 0) {
+        return; /* more cores than the set holds: threads stay where the system likes */
+    }
+    s->places = calloc(CTI_POOL_MAX, sizeof *s->places);
+    cti_places all = {.items = s->places};
+    if (s->places != NULL && places != NULL && !cti_places_read(places, &usable, &all)) {
+        tell_wrong(s, "OMP_PLACES", "threads, cores, sockets or a list such as {0,1},{2,3} or {0:2}:4:2");
+        is_bound = false;
+    } else if (s->places != NULL && places == NULL) {
+        (void)cti_places_read("threads", &usable, &all);
+    }
+    if (!is_bound || all.n == 0) {
+        free(s->places);
+        s->places = NULL;
         return;
     }
-    s->is_spread = first_word_is(text, "spread");
-    if (!s->is_spread && !first_word_is(text, "true") && !first_word_is(text, "close")) {
-        tell_wrong(s, "OMP_PROC_BIND", "false, true, close or spread");
-        return;
-    }
-    cpu_set_t all;
-    if (sched_getaffinity(0, sizeof all, &all) != 0) {
-        return; /* more cores than the set holds: they stay as the system likes */
-    }
-    const int64_t cores = CPU_COUNT(&all), ranks = cti_max_i64(1, of_launcher("LOCAL_WORLD_SIZE", 1));
-    const int64_t rank = of_launcher("LOCAL_RANK", 0) % ranks, begin = cores * rank / ranks, end = cores * (rank + 1) / ranks;
-    CPU_ZERO(&s->share);
-    int64_t at = 0;
-    for (int c = 0; c < CPU_SETSIZE; c++) {
-        if (CPU_ISSET(c, &all)) {
-            if (at >= begin && at < end) {
-                CPU_SET(c, &s->share);
-            }
-            at++;
-        }
-    }
-    s->is_bound = end > begin; /* with more ranks than cores some have none */
+    take_share(s, &all);
+    s->step_places = is_primary ? 0 : is_spread ? (int)cti_max_i64(1, s->n_places / s->n_threads) : 1;
 }
 
 void cti_pool_settings_read(cti_pool_settings *out)
@@ -132,27 +143,28 @@ void cti_pool_settings_read(cti_pool_settings *out)
     read_binding(out);
 }
 
+void cti_pool_settings_deinit(cti_pool_settings *s)
+{
+    free(s->places);
+    *s = (cti_pool_settings){0};
+}
+
 void cti_pool_bind_process(const cti_pool_settings *s)
 {
-    if (s->is_bound) {
-        (void)sched_setaffinity(0, sizeof s->share, &s->share); /* a wish */
+    if (s->places == NULL) {
+        return;
     }
+    cpu_set_t all = s->places[0];
+    for (int i = 1; i < s->n_places; i++) {
+        CPU_OR(&all, &all, &s->places[i]);
+    }
+    (void)sched_setaffinity(0, sizeof all, &all); /* a wish: where it is refused the system decides */
 }
 
 void cti_pool_bind_worker(const cti_pool_settings *s, int worker)
 {
-    if (!s->is_bound) {
-        return;
-    }
-    const int cores = CPU_COUNT(&s->share);
-    int left = s->is_spread && cores > s->n_threads ? worker * cores / s->n_threads : worker % cores;
-    for (int c = 0; c < CPU_SETSIZE; c++) {
-        if (CPU_ISSET(c, &s->share) && left-- == 0) {
-            cpu_set_t one;
-            CPU_ZERO(&one);
-            CPU_SET(c, &one);
-            (void)sched_setaffinity(0, sizeof one, &one);
-            return;
-        }
+    if (s->places != NULL) {
+        const int64_t place = (int64_t)worker * s->step_places % s->n_places;
+        (void)sched_setaffinity(0, sizeof *s->places, &s->places[place]); /* as above */
     }
 }

@@ -10,18 +10,20 @@
 
 typedef struct cti_pool_settings {
     int n_threads;
-    int64_t spin_ns;  /* a thread that waits spins this long, then sleeps */
-    bool is_bound;    /* to cores */
-    bool is_spread;   /* workers stand as far from each other as the share allows */
-    cpu_set_t share;  /* this process's cores, where is_bound */
-    char why[64];     /* where n_threads comes from */
-    char wrong[256];  /* the first value that is not understood: name, value, wanted; "" where there is none */
+    int64_t spin_ns;   /* a thread that waits spins this long, then sleeps */
+    cpu_set_t *places; /* owns: this process's share of them; NULL: threads are not bound */
+    int n_places;
+    int step_places;   /* worker i has place (i * step_places) % n_places; 0: all have the first */
+    char why[64];      /* where n_threads comes from */
+    char wrong[256];   /* the first value that is not understood: name, wanted, value; "" where there is none */
 } cti_pool_settings;
 
 /* Reads the environment; a wrong value counts as not given. */
 void cti_pool_settings_read(cti_pool_settings *out);
+void cti_pool_settings_deinit(cti_pool_settings *s);
 
-/* Binds the calling thread as worker `worker` (from 1), or the process's first thread; nothing where not is_bound. */
+/* Binds the calling thread to the place of worker `worker` (from 1), or to all places as the process's first thread, from which
+ * other threads inherit. Nothing where there are no places. */
 void cti_pool_bind_worker(const cti_pool_settings *s, int worker);
 void cti_pool_bind_process(const cti_pool_settings *s);
 

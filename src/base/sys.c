@@ -60,10 +60,11 @@ static bool leading_number(const char *text, int64_t *out, const char **out_rest
 
 /* This process's group as /proc/self/cgroup has it: version 2 ("0::/path") or version 1's line of one
  * controller. */
-static bool group_path(const char *controller, char *out, size_t size)
+static bool group_path(const char *root, const char *controller, char *out, size_t size)
 {
-    char text[SYS_TEXT_BYTES];
-    if (!read_text("/proc/self/cgroup", text, sizeof text)) {
+    char text[SYS_TEXT_BYTES], file[SYS_PATH_BYTES];
+    (void)snprintf(file, sizeof file, "%s/proc/self/cgroup", root);
+    if (!read_text(file, text, sizeof text)) {
         return false;
     }
     for (char *line = text; line != NULL && *line != '\0';) {
@@ -98,11 +99,11 @@ static bool group_path(const char *controller, char *out, size_t size)
 /* Calls visit(folder, value) for the process's group and each one above it up to the mount, since each may
  * set a bound. Inside a container the path may name folders of the host that are not seen; the mount itself
  * then counts. */
-static void visit_groups(const char *controller, void (*visit)(const char *folder, int64_t *value),
+static void visit_groups(const char *root, const char *controller, void (*visit)(const char *folder, int64_t *value),
                          int64_t *value)
 {
     char path[SYS_PATH_BYTES / 2], folder[SYS_PATH_BYTES];
-    if (!group_path(controller, path, sizeof path)) {
+    if (!group_path(root, controller, path, sizeof path)) {
         return;
     }
     for (;;) {
@@ -110,7 +111,7 @@ static void visit_groups(const char *controller, void (*visit)(const char *folde
         while (n > 0 && path[n - 1] == '/') {
             path[--n] = '\0';
         }
-        (void)snprintf(folder, sizeof folder, "/sys/fs/cgroup%s%s%s", controller == NULL ? "" : "/",
+        (void)snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s%s%s", root, controller == NULL ? "" : "/",
                        controller == NULL ? "" : controller, path);
         visit(folder, value);
         if (n == 0) {
@@ -207,9 +208,13 @@ static int64_t affinity_cores(void)
 
 int cti_usable_cores(void)
 {
-    int64_t cores = affinity_cores();
-    visit_groups(NULL, cores_v2, &cores);
-    visit_groups("cpu", cores_v1, &cores);
+    return cti_quota_cores("", affinity_cores());
+}
+
+int cti_quota_cores(const char *root, int64_t cores)
+{
+    visit_groups(root, NULL, cores_v2, &cores);
+    visit_groups(root, "cpu", cores_v1, &cores);
     return cores < 1 ? 1 : cores > INT32_MAX ? INT32_MAX : (int)cores;
 }
 
@@ -220,8 +225,8 @@ int64_t cti_memory_bytes(void)
     if (pages <= 0 || page <= 0 || __builtin_mul_overflow(pages, page, &bytes)) {
         bytes = INT64_MAX;
     }
-    visit_groups(NULL, memory_v2, &bytes);
-    visit_groups("memory", memory_v1, &bytes);
+    visit_groups("", NULL, memory_v2, &bytes);
+    visit_groups("", "memory", memory_v1, &bytes);
     return bytes;
 }
 

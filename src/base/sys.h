@@ -10,6 +10,8 @@
 
 /* Cores this process may use: affinity mask, bounded by the cgroup v1/v2 CPU quota (rounded up). At least 1. */
 int cti_usable_cores(void);
+/* `cores`, bounded by the quota that the files under `root` tell ("": the host's). At least 1. For cti_usable_cores and its test. */
+int cti_quota_cores(const char *root, int64_t cores);
 /* Physical memory in bytes, bounded by the cgroup limit. */
 int64_t cti_memory_bytes(void);
 int64_t cti_rss_bytes(void);      /* resident now */
