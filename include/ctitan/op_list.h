@@ -25,7 +25,8 @@ enum {
     CT_OP_UNORDERED = 1 << 4,   /* two runs may differ in bits */
     CT_OP_EXPENSIVE = 1 << 5,   /* selective checkpointing keeps its outputs (matmuls: every other one) */
     CT_OP_MATMUL = 1 << 6,      /* counted among the matmuls of selective checkpointing */
-    CT_OP_ATTENTION = 1 << 7    /* inputs 0, 1, 2 are q, k, v, output 0 what they attend to */
+    CT_OP_ATTENTION = 1 << 7,   /* inputs 0, 1, 2 are q, k, v, output 0 what they attend to */
+    CT_OP_JOIN = 1 << 8         /* input i is output 0 from element attrs.offsets[i] on, and may lie there already (ct_attrs_flat_concat) */
 };
 
 /* How an op's placements follow on one mesh axis; the shard pass asks this, never the op's id. */
@@ -87,7 +88,8 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
  *     multiplied by coef; step counts from 1; nothing is written where go is 0. m, v have p's dtype or bf16/f32; g f32 or p's dtype.
  * accumulate(acc, x, first i32 [1]) -> acc'                   acc = x where first is 1, else acc + x; in place; x is cast to acc's dtype
  * flat_split(flat [N]) {offsets, ndims, dims} -> views        view i = flat[offsets[i] ...] with its dims
- * flat_concat(a...) {offsets, total} -> flat [total]          the reverse; gaps are zero
+ * flat_concat(a...) {offsets, total} -> flat [total]          the reverse; gaps are zero. An input whose memory is its part of flat
+ *     is not copied
  * fill {value, dtype, dims} -> y
  * kv_append(cache [B, L, K, h], x [B, S, K, h], start i32 [1]) -> cache'   cache[:, start + s] = x[:, s]; rows past L are dropped; in place
  * all_gather(x [n, ...]) {axis, degree, reduce_dtype} -> [degree n, ...]   rank order along dim 0; backward casts to reduce_dtype first
@@ -128,7 +130,7 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
     X(adamw,                     8, 8, 3, CT_OP_UPDATE,                        REPLICATED, APPROXIMATE, CT_ATTRS_ADAMW) \
     X(accumulate,                3, 3, 1, CT_OP_UPDATE,                        REPLICATED, EXACT,       CT_ATTRS_NONE) \
     X(flat_split,                1, 1, -1, CT_OP_VIEW,                         REPLICATED, EXACT,       CT_ATTRS_FLAT_SPLIT) \
-    X(flat_concat,               1, 4096, 1, 0,                                REPLICATED, EXACT,       CT_ATTRS_FLAT_CONCAT) \
+    X(flat_concat,               1, 4096, 1, CT_OP_JOIN,                       REPLICATED, EXACT,       CT_ATTRS_FLAT_CONCAT) \
     X(fill,                      0, 0, 1, 0,                                   REPLICATED, EXACT,       CT_ATTRS_FILL) \
     X(kv_append,                 3, 3, 1, CT_OP_UPDATE,                        ROWS,       EXACT,       CT_ATTRS_NONE) \
     X(all_gather,                1, 1, 1, CT_OP_COLLECTIVE,                    COLLECTIVE, EXACT,       CT_ATTRS_ALL_GATHER) \

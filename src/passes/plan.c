@@ -35,17 +35,6 @@ void ct_launch_shapes(const ct_graph *g, const ct_node *node, ct_tensor *in, ct_
     }
 }
 
-static ct_value_id root_of(const ct_graph *g, const ct_value_id *merged, ct_value_id id)
-{
-    for (;;) {
-        const ct_value_id next = merged[id] != CT_NO_VALUE ? merged[id] : ct_graph_value_c(g, id)->alias_of;
-        if (next == CT_NO_VALUE) {
-            return id;
-        }
-        id = next;
-    }
-}
-
 static ct_status add_buffer(ct_plan *p, const ct_value *v, ct_err *err)
 {
     for (int32_t i = 0; i < p->n_buffers; i++) {
@@ -83,19 +72,38 @@ static bool is_persistent(ct_value_kind kind)
     return kind == CT_VALUE_PARAM || kind == CT_VALUE_STATE || kind == CT_VALUE_GRAD || kind == CT_VALUE_CONST;
 }
 
-/* Which values are used at all, and the lives of activations. merged[] joins in-place outputs to their input. */
+/* Which values are used at all, and the lives of activations. merged[] joins values to the one whose memory they take a part of. */
 typedef struct scan {
     ct_graph *g;
-    ct_value_id *merged;
-    int32_t *last; /* per value: last position that reads or writes it, itself or through an alias; -1: unused */
+    ct_value_id *merged; /* CT_NO_VALUE: own memory, or its alias_of */
+    int64_t *shift;      /* bytes from the start of merged[v] */
+    int32_t *first, *last; /* per value: positions that read or write it, itself or through a part; -1: unused */
     life *lives;
     int32_t n_lives;
 } scan;
 
-static void touch(scan *s, ct_value_id id, int32_t at)
+/* The value whose memory this one is or lies in; *at: bytes from its start. */
+static ct_value_id root_of(const scan *s, ct_value_id id, int64_t *at)
+{
+    for (*at = 0;;) {
+        const ct_value *v = ct_graph_value_c(s->g, id);
+        if (s->merged[id] != CT_NO_VALUE) {
+            *at += s->shift[id];
+            id = s->merged[id];
+        } else if (v->alias_of != CT_NO_VALUE) {
+            *at += v->alias_offset * (int64_t)ct_dtype_size_bytes(v->dtype);
+            id = v->alias_of;
+        } else {
+            return id;
+        }
+    }
+}
+
+static void touch(scan *s, ct_value_id id, int32_t from, int32_t to)
 {
     while (id != CT_NO_VALUE) {
-        s->last[id] = at;
+        s->first[id] = s->first[id] < 0 || from < s->first[id] ? from : s->first[id];
+        s->last[id] = to > s->last[id] ? to : s->last[id];
         id = s->merged[id] != CT_NO_VALUE ? s->merged[id] : ct_graph_value_c(s->g, id)->alias_of;
     }
 }
@@ -104,19 +112,66 @@ static void touch_all(scan *s, const ct_value_id *keep, int32_t n_keep)
 {
     const int32_t n = ct_graph_order_len(s->g);
     for (int32_t v = 0; v < ct_graph_n_values(s->g); v++) {
-        s->last[v] = -1;
+        s->merged[v] = CT_NO_VALUE;
+        s->first[v] = s->last[v] = -1;
     }
     for (int32_t i = 0; i < n; i++) {
         const ct_node *node = ct_graph_node_c(s->g, ct_graph_order(s->g)[i]);
         for (int32_t k = 0; k < node->n_in; k++) {
-            touch(s, node->in[k], i);
+            touch(s, node->in[k], i, i);
         }
         for (int32_t k = 0; k < node->n_out; k++) {
-            touch(s, node->out[k], i);
+            touch(s, node->out[k], i, i);
         }
     }
     for (int32_t k = 0; k < n_keep; k++) {
-        touch(s, keep[k], n);
+        touch(s, keep[k], n, n);
+    }
+}
+
+/* `part` becomes bytes [at, ...) of `whole`, whose life then covers the part's. */
+static void merge(scan *s, ct_value_id part, ct_value_id whole, int64_t at)
+{
+    s->merged[part] = whole;
+    s->shift[part] = at;
+    touch(s, whole, s->first[part], s->last[part]);
+}
+
+/* Whether some node overwrites the memory of this root. */
+static bool is_updated(const scan *s, ct_value_id root)
+{
+    for (int32_t i = 0; i < ct_graph_order_len(s->g); i++) {
+        const ct_node *node = ct_graph_node_c(s->g, ct_graph_order(s->g)[i]);
+        for (int32_t k = 0; k < node->n_out && (ct_op_row(node->op)->flags & CT_OP_UPDATE); k++) {
+            int64_t at;
+            if (root_of(s, node->out[k], &at) == root) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What a join lays end to end is made at its place in the whole where it is an activation of its own that nothing updates: an update
+ * of the one would change the other. */
+static void merge_joins(scan *s)
+{
+    for (int32_t i = 0; i < ct_graph_order_len(s->g); i++) {
+        const ct_node *node = ct_graph_node_c(s->g, ct_graph_order(s->g)[i]);
+        if (!(ct_op_row(node->op)->flags & CT_OP_JOIN) || is_updated(s, node->out[0])) {
+            continue;
+        }
+        const ct_attrs_flat_concat *attrs = node->attrs;
+        for (int32_t k = 0; k < node->n_in; k++) {
+            int64_t start;
+            const ct_value_id root = root_of(s, node->in[k], &start);
+            const ct_value *part = ct_graph_value_c(s->g, root), *in = ct_graph_value_c(s->g, node->in[k]);
+            const int64_t at = attrs->offsets.items[k] * (int64_t)ct_dtype_size_bytes(in->dtype);
+            if (part->kind == CT_VALUE_ACT && ct_value_size_bytes(part) == ct_value_size_bytes(in) && root != node->out[0] &&
+                at % CT_PLAN_ALIGN == 0 && !is_updated(s, root)) {
+                merge(s, root, node->out[0], at);
+            }
+        }
     }
 }
 
@@ -127,14 +182,14 @@ static void merge_in_place(scan *s)
         const ct_node *node = ct_graph_node_c(s->g, ct_graph_order(s->g)[i]);
         const ct_op *op = ct_op_row(node->op);
         for (int32_t k = 0; k < node->n_in && (op->flags & CT_OP_ELEMENTWISE); k++) {
-            const ct_value_id root = root_of(s->g, s->merged, node->in[k]);
+            int64_t at;
+            const ct_value_id root = root_of(s, node->in[k], &at);
             const ct_value *in = ct_graph_value_c(s->g, root), *out = ct_graph_value_c(s->g, node->out[0]);
             if (in->kind == CT_VALUE_ACT && s->last[root] == i && in->dtype == out->dtype &&
                 ct_value_size_bytes(in) == ct_value_size_bytes(out) &&
                 ct_value_size_bytes(ct_graph_value_c(s->g, node->in[k])) == ct_value_size_bytes(in) &&
                 s->merged[node->out[0]] == CT_NO_VALUE && s->last[node->out[0]] >= i) {
-                s->merged[node->out[0]] = node->in[k];
-                touch(s, node->in[k], s->last[node->out[0]]);
+                merge(s, node->out[0], node->in[k], 0);
                 break;
             }
         }
@@ -150,7 +205,8 @@ static void collect_lives(scan *s)
             const ct_value *v = ct_graph_value_c(s->g, node->out[k]);
             if (v->kind == CT_VALUE_ACT && v->alias_of == CT_NO_VALUE && s->merged[node->out[k]] == CT_NO_VALUE) {
                 s->lives[s->n_lives++] =
-                    (life){node->out[k], i, s->last[node->out[k]], align_up((int64_t)ct_value_size_bytes(v)), -1};
+                    (life){node->out[k], s->first[node->out[k]], s->last[node->out[k]],
+                           align_up((int64_t)ct_value_size_bytes(v)), -1};
             }
         }
     }
@@ -255,15 +311,19 @@ static ct_status plan_graph(ct_plan *p, ct_graph_plan *gp, const ct_plan_item *i
     scan s = {.g = g};
     life **busy = CT_NEW_ARRAY(p->alloc, life *, n_out + 1, err);
     s.merged = CT_NEW_ARRAY(p->alloc, ct_value_id, n_values + 1, err);
+    s.shift = CT_NEW_ARRAY(p->alloc, int64_t, n_values + 1, err);
+    s.first = CT_NEW_ARRAY(p->alloc, int32_t, n_values + 1, err);
     s.last = CT_NEW_ARRAY(p->alloc, int32_t, n_values + 1, err);
     s.lives = CT_NEW_ARRAY(p->alloc, life, n_out + 1, err);
     gp->graph = g;
     gp->n_values = n_values;
     gp->offset = ct_arena_alloc(p->arena, (size_t)(n_values + 1) * sizeof *gp->offset, err);
+    gp->part_of = ct_arena_alloc(p->arena, (size_t)(n_values + 1) * sizeof *gp->part_of, err);
     ct_status st = CT_ERR_MEMORY;
-    if (busy != NULL && s.merged != NULL && s.last != NULL && s.lives != NULL && gp->offset != NULL) {
-        memset(s.merged, 0xff, (size_t)n_values * sizeof *s.merged);
+    if (busy != NULL && s.merged != NULL && s.shift != NULL && s.first != NULL && s.last != NULL && s.lives != NULL &&
+        gp->offset != NULL && gp->part_of != NULL) {
         touch_all(&s, item->keep, item->n_keep);
+        merge_joins(&s);
         merge_in_place(&s);
         collect_lives(&s);
         gp->arena_bytes = place_lives(s.lives, s.n_lives, busy);
@@ -288,53 +348,42 @@ static ct_status plan_graph(ct_plan *p, ct_graph_plan *gp, const ct_plan_item *i
                 st = add_buffer(p, value, err);
             }
         }
-        /* in-place outputs carry their input's id until resolve_value() */
         for (int32_t v = 0; v < n_values; v++) {
-            if (s.merged[v] != CT_NO_VALUE) {
-                gp->offset[v] = -2 - s.merged[v];
-            }
+            int64_t at;
+            gp->part_of[v] = root_of(&s, v, &at);
+            gp->offset[v] = gp->part_of[v] == v ? gp->offset[v] : at;
         }
     }
     ct_alloc_free(p->alloc, busy);
     ct_alloc_free(p->alloc, s.merged);
+    ct_alloc_free(p->alloc, s.shift);
+    ct_alloc_free(p->alloc, s.first);
     ct_alloc_free(p->alloc, s.last);
     ct_alloc_free(p->alloc, s.lives);
     return st;
 }
 
-static void resolve_value(ct_plan *p, ct_graph_plan *gp, ct_value_id v, int64_t input_base, int64_t arena_base)
-{
-    const ct_value *value = ct_graph_value_c(gp->graph, v);
-    int64_t *offset = &gp->offset[v];
-    if (value->alias_of != CT_NO_VALUE) {
-        const int64_t base = gp->offset[value->alias_of];
-        *offset = base < 0 ? -1 : base + value->alias_offset * (int64_t)ct_dtype_size_bytes(value->dtype);
-    } else if (*offset <= -2) {
-        *offset = gp->offset[-2 - *offset];
-    } else if (value->kind == CT_VALUE_INPUT) {
-        *offset += input_base;
-    } else if (is_persistent(value->kind)) {
-        const ct_buffer *b = ct_plan_find(p, value->name);
-        *offset = b != NULL ? b->offset : -1;
-    } else if (*offset >= 0) {
-        *offset += arena_base;
-    }
-}
-
-/* From offsets within areas to offsets within the block: what no node makes first, then in the order of execution, so that what an
- * output aliases or takes the place of is resolved before it. */
+/* From offsets within areas to offsets within the block: first what has memory of its own, then what lies in it. */
 static void resolve(ct_plan *p, ct_graph_plan *gp, int64_t input_base, int64_t arena_base)
 {
-    const ct_graph *g = gp->graph;
     for (int32_t v = 0; v < gp->n_values; v++) {
-        if (ct_graph_value_c(g, v)->producer < 0) {
-            resolve_value(p, gp, v, input_base, arena_base);
+        const ct_value *value = ct_graph_value_c(gp->graph, v);
+        if (gp->part_of[v] != v) {
+            continue;
+        }
+        if (value->kind == CT_VALUE_INPUT) {
+            gp->offset[v] += input_base;
+        } else if (is_persistent(value->kind)) {
+            const ct_buffer *b = ct_plan_find(p, value->name);
+            gp->offset[v] = b != NULL ? b->offset : -1;
+        } else if (gp->offset[v] >= 0) {
+            gp->offset[v] += arena_base;
         }
     }
-    for (int32_t i = 0; i < ct_graph_order_len(g); i++) {
-        const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
-        for (int32_t k = 0; k < node->n_out; k++) {
-            resolve_value(p, gp, node->out[k], input_base, arena_base);
+    for (int32_t v = 0; v < gp->n_values; v++) {
+        if (gp->part_of[v] != v) {
+            const int64_t base = gp->offset[gp->part_of[v]];
+            gp->offset[v] = base < 0 ? -1 : base + gp->offset[v];
         }
     }
 }

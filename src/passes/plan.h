@@ -9,7 +9,8 @@
  * Persistent values (PARAM, STATE, GRAD, CONST) of equal name are one buffer in all graphs; inputs are each graph's own; activations
  * of all graphs share one arena, since only one graph runs at a time. Within a graph two activations share memory only where one's
  * last reader stands before the other's writer in the order that the schedule fixed: all nodes run in line on stream 0. An
- * ELEMENTWISE node may write over an input of the same size that dies there. */
+ * ELEMENTWISE node may write over an input of the same size that dies there; what a JOIN lays end to end is made at its place in the
+ * whole, which then lives from the first part on. */
 #ifndef CTI_PASSES_PLAN_H
 #define CTI_PASSES_PLAN_H
 
@@ -39,6 +40,7 @@ typedef struct ct_buffer { /* a persistent buffer */
 typedef struct ct_graph_plan {
     ct_graph *graph;
     int64_t *offset; /* per value, bytes from the block's start; -1: no memory (dead) */
+    ct_value_id *part_of; /* per value: the one whose memory it lies in; itself where it has its own */
     int32_t n_values;
     int32_t begin[CT_PROGRAM_COUNT], end[CT_PROGRAM_COUNT]; /* positions in the order */
     int64_t arena_bytes, workspace_bytes, input_bytes;

@@ -8,7 +8,8 @@
  *
  * op_execute() alone runs a case: output shapes come from the op's shape rule, every buffer stands between guard bytes that are NaN to a
  * reader and checked afterwards, unwritten output elements are NaN, workspace is as large as asked for and no larger, inputs must not
- * change (but where an update op says so), and a second run must give the same bits unless the op is unordered.
+ * change (but where an update op says so), and a second run must give the same bits unless the op is unordered. A join runs once more
+ * with its inputs lying in its output.
  * op_check_op() runs all standard cases (op/cases.h) of an op in every dtype the backend's table names.
  * Tolerances: op/bound.h. */
 #ifndef CT_TESTS_OP_HARNESS_H
@@ -30,7 +31,7 @@
 #include "base/rng.h"
 #include "ctitan/ops.h"
 
-enum { OP_MAX_IN = 16, OP_MAX_OUT = 4, OP_GUARD = 64, OP_NO_ALIAS = -1 };
+enum { OP_MAX_IN = 16, OP_MAX_OUT = 4, OP_GUARD = 64, OP_NO_ALIAS = -1, OP_ALL_IN = OP_MAX_IN };
 
 typedef struct op_case {
     int32_t op;
@@ -306,9 +307,21 @@ static inline int32_t op_alias_of(const op_case *c, int32_t k, int32_t alias_in)
     if ((row->flags & CT_OP_UPDATE) != 0) {
         return ct_op_alias(row, c->attrs, k, &offset);
     }
-    return k == 0 ? alias_in : OP_NO_ALIAS;
+    return k == 0 && (row->flags & CT_OP_JOIN) == 0 ? alias_in : OP_NO_ALIAS;
 }
 
+/* Moves input k of a join to its part of the output. */
+static inline void op_join_input(const ct_backend *b, void *device, const op_case *c, int32_t k, const ct_tensor *out, ct_tensor *in)
+{
+    const int64_t at = ((const ct_attrs_flat_concat *)c->attrs)->offsets.items[k];
+    ct_err err = {0};
+    in->data = (char *)out->data + (size_t)at * ct_dtype_size_bytes(out->dtype);
+    if (op_bytes(in) > 0 && b->copy_to_device(device, in->data, c->in[k].data, op_bytes(in), NULL, &err) != CT_OK) {
+        fail_msg("%s: %s", b->name, err.message);
+    }
+}
+
+/* alias_in: the input that output 0 of an elementwise op is written over; for a join, the input that lies in the output, OP_ALL_IN: all. */
 static inline void op_execute_once(const ct_backend *b, const op_case *c, int32_t alias_in, op_result *r)
 {
     const char *op = ct_op_row(c->op)->name;
@@ -348,6 +361,11 @@ static inline void op_execute_once(const ct_backend *b, const op_case *c, int32_
         } else {
             out_buf[k] = op_buffer_make(b, device, c->arena, NULL, op_bytes(&out[k]));
             out[k].data = out_buf[k].device + OP_GUARD;
+        }
+    }
+    for (int32_t k = 0; k < c->n_in && (ct_op_row(c->op)->flags & CT_OP_JOIN) != 0; k++) {
+        if (alias_in == k || alias_in == OP_ALL_IN) {
+            op_join_input(b, device, c, k, &out[0], &in[k]);
         }
     }
     if (launch.workspace_bytes > 0) {
@@ -406,6 +424,10 @@ static inline void op_execute(const ct_backend *b, const op_case *c, op_result *
     if ((row->flags & CT_OP_UNORDERED) == 0) {
         op_execute_once(b, c, OP_NO_ALIAS, &again);
         op_same_bits(b->name, c, r, &again, "in a second run");
+    }
+    for (int32_t k = 0; k <= c->n_in && (row->flags & CT_OP_JOIN) != 0; k++) {
+        op_execute_once(b, c, k < c->n_in ? k : OP_ALL_IN, &again);
+        op_same_bits(b->name, c, r, &again, "with inputs in its output");
     }
     if ((row->flags & CT_OP_ELEMENTWISE) != 0) {
         for (int32_t k = 0; k < c->n_in; k++) {

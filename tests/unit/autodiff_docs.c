@@ -23,7 +23,7 @@ static const char intro[] =
     "overwrites inputs; a *collective* is run by a\n"
     "  communication engine; *expensive* outputs are kept by selective checkpointing; a *matmul* is counted "
     "among its matmuls; *attention* reads q, k, v;\n"
-    "  two runs of an *unordered* op may differ in bits.\n"
+    "  two runs of an *unordered* op may differ in bits; inputs of a *join* may lie in its output already.\n"
     "- **sharding**: how placements follow: *element* (equal placements in and out), *rows* (dim 0), *loss* "
     "(rows in, a partial loss out),\n"
     "  *replicated*, *collective* (made by the shard pass).\n"
@@ -42,7 +42,8 @@ static void add_flags(cti_str *s, uint32_t flags)
     } names[] = {{CT_OP_ELEMENTWISE, "elementwise"}, {CT_OP_VIEW, "view"},
                  {CT_OP_UPDATE, "update"},           {CT_OP_COLLECTIVE, "collective"},
                  {CT_OP_UNORDERED, "unordered"},     {CT_OP_EXPENSIVE, "expensive"},
-                 {CT_OP_MATMUL, "matmul"},           {CT_OP_ATTENTION, "attention"}};
+                 {CT_OP_MATMUL, "matmul"},           {CT_OP_ATTENTION, "attention"},
+                 {CT_OP_JOIN, "join"}};
     const char *sep = "";
     for (size_t i = 0; i < N_OF(names); i++) {
         if ((flags & names[i].bit) != 0) {

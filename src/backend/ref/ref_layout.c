@@ -82,19 +82,27 @@ ct_status cti_ref_concat(const ct_launch *launch, ct_err *err)
     return CT_OK;
 }
 
+/* Inputs come in the order of their offsets; one may lie in its part of the output already. */
 ct_status cti_ref_flat_concat(const ct_launch *launch, ct_err *err)
 {
     (void)err;
     const ct_attrs_flat_concat *attrs = launch->attrs;
     const ct_tensor *flat = &launch->out[0];
     const size_t size = ct_dtype_size_bytes(flat->dtype);
-    memset(flat->data, 0, (size_t)cti_ref_numel(flat) * size);
+    char *to = flat->data;
+    size_t end = 0; /* bytes written so far */
     for (int32_t k = 0; k < launch->n_in; k++) {
-        const size_t part = (size_t)cti_ref_numel(&launch->in[k]) * size;
-        if (part > 0) {
-            memcpy((char *)flat->data + (size_t)attrs->offsets.items[k] * size, launch->in[k].data, part);
+        const size_t part = (size_t)cti_ref_numel(&launch->in[k]) * size, at = (size_t)attrs->offsets.items[k] * size;
+        if (part == 0) {
+            continue;
         }
+        memset(to + end, 0, at - end);
+        if (launch->in[k].data != to + at) {
+            memcpy(to + at, launch->in[k].data, part);
+        }
+        end = at + part;
     }
+    memset(to + end, 0, (size_t)cti_ref_numel(flat) * size - end);
     return CT_OK;
 }
 
