@@ -7,7 +7,8 @@ bin=$1/bin/ctitan
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-command -v cc >/dev/null || { echo "no compiler here"; exit 77; }
+cc=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$1/CMakeCache.txt")
+command -v "$cc" >/dev/null || { echo "no compiler here"; exit 77; }
 export CTITAN_PLUGIN_PATH=$dir
 fail() { echo "$*"; cat "$dir/err" 2>/dev/null; exit 1; }
 
@@ -44,7 +45,7 @@ const ct_plugin_info *$3(void)
     return &info;
 }
 C
-    cc -std=c17 -shared -fPIC -I "$root/include" -o "$dir/$1.so" "$dir/p.c"
+    "$cc" -std=c17 -shared -fPIC -I "$root/include" -o "$dir/$1.so" "$dir/p.c"
 }
 build good CT_PLUGIN_ABI ct_plugin_entry good 'return CT_OK;'
 build other CT_PLUGIN_ABI ct_plugin_entry other 'return CT_OK;'
