@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Command line, limits, operands, samples and rows of the timing programs; see bench.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/cpu_internal.h"
+#include "base/clock.h"
+#include "base/num.h"
+#include "base/pool.h"
+#include "base/rng.h"
+#include "base/sys.h"
+#include "bench.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#define LOOP_PROTO(name, text)                                                                                       \
+    double cti_cpu_bench_dot_##name(int64_t n);                                                                      \
+    double cti_cpu_bench_exp_##name(int64_t n);
+CTI_CPU_LEVEL_LIST(LOOP_PROTO)
+#undef LOOP_PROTO
+
+typedef double (*loop_fn)(int64_t n);
+static const loop_fn DOT_LOOPS[] = {
+#define DOT_LOOP(name, text) cti_cpu_bench_dot_##name,
+    CTI_CPU_LEVEL_LIST(DOT_LOOP)
+#undef DOT_LOOP
+};
+static const loop_fn EXP_LOOPS[] = {
+#define EXP_LOOP(name, text) cti_cpu_bench_exp_##name,
+    CTI_CPU_LEVEL_LIST(EXP_LOOP)
+#undef EXP_LOOP
+};
+
+void bench_must(ct_status st, const ct_err *err)
+{
+    if (st != CT_OK) {
+        (void)fprintf(stderr, "bench: %s\n", err->message);
+        exit(1);
+    }
+}
+
+/* ---- limits ---- */
+
+typedef struct rate_run {
+    loop_fn loop;
+    int64_t n; /* rounds of a turn */
+    _Atomic int64_t done;
+} rate_run;
+
+static void rate_turn(void *ctx, int64_t first, int64_t end, int thread)
+{
+    rate_run *r = ctx;
+    (void)thread;
+    r->done += (int64_t)r->loop((end - first) * r->n);
+}
+
+/* What a loop does a second on all threads, several turns a thread as cti_cpu_measure_peak() does; the best of 20 rounds. */
+static double rate_of(loop_fn loop, int64_t n)
+{
+    const int threads = cti_pool_threads();
+    double best = 0;
+    for (int r = 0; r < 20; r++) {
+        rate_run run = {.loop = loop, .n = n};
+        const int64_t start = cti_now_ns();
+        cti_pool_tasks((int64_t)threads * 8, threads, rate_turn, &run);
+        const double rate = (double)run.done / cti_seconds_since(start);
+        best = rate > best ? rate : best;
+    }
+    return best;
+}
+
+static void copy_plain(void *to_from, int64_t first, int64_t end, int thread)
+{
+    char **p = to_from;
+    (void)thread;
+    memcpy(p[0] + first, p[1] + first, (size_t)(end - first));
+}
+
+/* Stores that do not read the line they write. */
+static void copy_stream(void *to_from, int64_t first, int64_t end, int thread)
+{
+#if defined(__SSE2__)
+    char **p = to_from;
+    (void)thread;
+    for (int64_t i = first; i < end; i += 64) {
+        for (int64_t k = 0; k < 64; k += 16) {
+            _mm_stream_si128((__m128i *)(void *)(p[0] + i + k), _mm_load_si128((const __m128i *)(const void *)(p[1] + i + k)));
+        }
+    }
+    _mm_sfence();
+#else
+    copy_plain(to_from, first, end, thread);
+#endif
+}
+
+static double copy_rate(const bench *b)
+{
+    enum { PART = 4 << 20 };
+    const int64_t bytes = 256 << 20;
+    void *from, *to;
+    ct_err err = {0};
+    double best = 0;
+    bench_must(b->backend->memory_alloc(b->device, (size_t)bytes, &from, &err), &err);
+    bench_must(b->backend->memory_alloc(b->device, (size_t)bytes, &to, &err), &err);
+    for (int r = 0; r < 8; r++) {
+        const int64_t start = cti_now_ns();
+        cti_pool_run(bytes, PART, r % 2 ? copy_stream : copy_plain, (char *[]){to, from});
+        const double rate = 2.0 * (double)bytes / cti_seconds_since(start);
+        best = rate > best ? rate : best;
+    }
+    b->backend->memory_free(b->device, from, (size_t)bytes);
+    b->backend->memory_free(b->device, to, (size_t)bytes);
+    return best;
+}
+
+void bench_measure_limits(bench *b)
+{
+    b->limit.fma = 0;
+    for (int i = 0; i < 5; i++) {
+        const double rate = cti_cpu_measure_peak(b->level);
+        b->limit.fma = rate > b->limit.fma ? rate : b->limit.fma;
+    }
+    b->limit.dot = rate_of(DOT_LOOPS[b->level], 20000);
+    b->limit.exp = rate_of(EXP_LOOPS[b->level], 400);
+    b->limit.copy = copy_rate(b);
+}
+
+void bench_print_limits(const bench *b)
+{
+    char cpu[128];
+    cti_cpu_name(cpu, sizeof cpu);
+    if (b->is_tsv) {
+        (void)printf("limits\t%.6g\t%.6g\t%.6g\t%.6g\t%s\t%d\t%s\t%s\n", b->limit.fma, b->limit.dot, b->limit.copy, b->limit.exp,
+                     cti_cpu_level_name(b->level), cti_pool_threads(), cpu, __VERSION__);
+        return;
+    }
+    (void)printf("%s, %d threads, level %s, compiler %s\n", cpu, cti_pool_threads(), cti_cpu_level_name(b->level), __VERSION__);
+    (void)printf("limits: f32 FMA %.1f GFLOP/s, bf16 dot ", b->limit.fma / 1e9);
+    if (b->limit.dot > 0) {
+        (void)printf("%.1f GFLOP/s", b->limit.dot / 1e9);
+    } else {
+        (void)printf("none");
+    }
+    (void)printf(", copy %.1f GB/s (read and written), exp %.2f G/s\n", b->limit.copy / 1e9, b->limit.exp / 1e9);
+}
+
+void bench_open(bench *b, int argc, char **argv)
+{
+    ct_err err = {0};
+    *b = (bench){.backend = ct_backend_cpu(), .f = CT_DTYPE_F32};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--tsv") == 0) {
+            b->is_tsv = true;
+        } else if (strcmp(argv[i], "--quick") == 0) {
+            b->is_quick = true;
+        } else if (argv[i][0] == '-') {
+            (void)fprintf(stderr, "usage: %s [f32|bf16] [--tsv] [--quick] [part of a row's name]\n", argv[0]);
+            exit(2);
+        } else if (!ct_dtype_parse(argv[i], &b->f)) {
+            b->filter = argv[i];
+        }
+    }
+    b->seconds = b->is_quick ? 0.06 : 0.3;
+    bench_must(b->backend->device_open(ct_alloc_system(), 0, &b->device, &err), &err);
+    for (int i = 0; i < cti_cpu_level_count(); i++) {
+        b->level = cti_cpu_backend_at(i) == b->backend ? i : b->level;
+    }
+    bench_measure_limits(b);
+    bench_print_limits(b);
+}
+
+void bench_close(bench *b)
+{
+    b->backend->device_close(&b->device);
+}
+
+/* ---- operands ---- */
+
+size_t tensor_bytes(const ct_tensor *t)
+{
+    size_t n = ct_dtype_size_bytes(t->dtype);
+    for (int i = 0; i < t->ndim; i++) {
+        n *= (size_t)t->dims[i];
+    }
+    return n;
+}
+
+ct_tensor *job_add(job *j, bool is_out, ct_dtype dtype, int64_t d0, int64_t d1, int64_t d2, int64_t d3)
+{
+    ct_tensor *t = &j->t[j->n_in + j->n_out];
+    const int64_t dims[4] = {d0, d1, d2, d3};
+    *t = (ct_tensor){.dtype = dtype};
+    for (int i = 0; i < 4 && dims[i] > 0; i++) {
+        t->dims[t->ndim++] = dims[i];
+    }
+    if (is_out) {
+        j->n_out++;
+    } else {
+        j->n_in++;
+    }
+    j->bytes += (double)tensor_bytes(t);
+    return t;
+}
+
+typedef struct fill_run {
+    ct_tensor *t;
+    cti_rng_key key;
+} fill_run;
+
+static void fill_part(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const fill_run *f = ctx;
+    (void)thread;
+    for (int64_t i = first; i < end; i++) {
+        const float x = (float)cti_rng_uniform(f->key, (uint64_t)i) - 0.5F;
+        if (f->t->dtype == CT_DTYPE_F32) {
+            ((float *)f->t->data)[i] = x;
+        } else if (f->t->dtype == CT_DTYPE_BF16) {
+            ((uint16_t *)f->t->data)[i] = cti_f32_to_bf16(x);
+        } else if (f->t->dtype == CT_DTYPE_I32) {
+            ((int32_t *)f->t->data)[i] = (int32_t)((i * 7919) % 256);
+        }
+    }
+}
+
+static void fill(const bench *b, ct_tensor *t, int index)
+{
+    ct_err err = {0};
+    bench_must(b->backend->memory_alloc(b->device, tensor_bytes(t), &t->data, &err), &err);
+    fill_run run = {t, cti_rng_key_make((uint64_t)index, "bench")};
+    cti_pool_run((int64_t)(tensor_bytes(t) / ct_dtype_size_bytes(t->dtype)), 1 << 14, fill_part, &run);
+}
+
+void job_alloc(const bench *b, job *j)
+{
+    for (int i = 0; i < j->n_in + j->n_out && !j->is_borrowed; i++) {
+        ct_tensor *t = &j->t[i];
+        fill(b, t, i);
+        if (j->segments && t->dtype == CT_DTYPE_I32) {
+            memcpy(t->data, t->ndim == 2 ? j->segments : &j->n_segments, tensor_bytes(t));
+        }
+    }
+}
+
+void job_free(const bench *b, job *j)
+{
+    for (int i = 0; i < j->n_in + j->n_out && !j->is_borrowed; i++) {
+        b->backend->memory_free(b->device, j->t[i].data, tensor_bytes(&j->t[i]));
+    }
+}
+
+/* ---- samples and rows ---- */
+
+void sample_add(sample_set *s, void (*fn)(void *ctx), void *ctx)
+{
+    if (s->calls == 0) {
+        s->calls = 1;
+        fn(ctx);
+    }
+    for (;;) {
+        const int64_t start = cti_now_ns();
+        for (int i = 0; i < s->calls; i++) {
+            fn(ctx);
+        }
+        const double seconds = cti_seconds_since(start);
+        if (seconds >= 0.004 || s->calls > (1 << 20)) {
+            if (s->n < BENCH_MAX_SAMPLES) {
+                s->seconds[s->n++] = seconds / s->calls;
+            }
+            return;
+        }
+        s->calls *= 2;
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void sample_sort(sample_set *s)
+{
+    qsort(s->seconds, (size_t)s->n, sizeof *s->seconds, by_value);
+}
+
+double sample_at(const sample_set *s, double quantile)
+{
+    return s->seconds[(int)((double)(s->n - 1) * quantile + 0.5)];
+}
+
+bool bench_wants(const bench *b, const char *name)
+{
+    return !b->filter || strstr(name, b->filter);
+}
+
+void bench_row(const bench *b, const char *name, const sample_set *s, double limit_s, const char *bound)
+{
+    const double median = sample_at(s, 0.5), q1 = sample_at(s, 0.25), q3 = sample_at(s, 0.75);
+    if (b->is_tsv) {
+        (void)printf("row\t%s\t%s\t%.6g\t%.6g\t%.6g\t%.6g\t%s\n", name, ct_dtype_name(b->f), median, q1, q3, limit_s, bound);
+    } else {
+        (void)printf("%-38s %5s %10.1f us [%.1f .. %.1f]  limit %10.1f us (%s)  %3.0f %%\n", name, ct_dtype_name(b->f), median * 1e6,
+                     q1 * 1e6, q3 * 1e6, limit_s * 1e6, bound, 100 * limit_s / median);
+    }
+    (void)fflush(stdout);
+}
+
+typedef struct call {
+    const ct_kernel *kernel;
+    const ct_launch *launch;
+} call;
+
+static void call_kernel(void *ctx)
+{
+    const call *c = ctx;
+    ct_err err = {0};
+    bench_must(c->kernel->run(c->launch, &err), &err);
+}
+
+/* Multiply-adds at the rate of the operands' type plus exponentials; or each operand once at the rate of a copy. */
+static double limit_seconds(const bench *b, const job *j, const char **bound)
+{
+    if (j->flops <= 0 && j->exps <= 0) {
+        *bound = "copy";
+        return j->bytes / b->limit.copy;
+    }
+    const bool has_dot = j->t[0].dtype == CT_DTYPE_BF16 && b->limit.dot > 0;
+    *bound = j->exps > 0 ? "FMA + exp" : "FMA";
+    if (has_dot) {
+        *bound = j->exps > 0 ? "dot + exp" : "dot";
+    }
+    return j->flops / (has_dot ? b->limit.dot : b->limit.fma) + j->exps / b->limit.exp;
+}
+
+void bench_run(const bench *b, job *j)
+{
+    if (!bench_wants(b, j->name)) {
+        return;
+    }
+    const ct_kernel *kernel = &b->backend->kernels[j->op];
+    if (!kernel->run || !(kernel->dtypes & (1U << b->f))) {
+        return;
+    }
+    job_alloc(b, j);
+    ct_err err = {0};
+    ct_launch launch = {.in = j->t, .n_in = j->n_in, .out = j->t + j->n_in, .n_out = j->n_out, .attrs = j->attrs};
+    launch.workspace_bytes = kernel->workspace_bytes ? kernel->workspace_bytes(&launch) : 0;
+    bench_must(b->backend->memory_alloc(b->device, launch.workspace_bytes, &launch.workspace, &err), &err);
+    call c = {kernel, &launch};
+    sample_set s = {0};
+    for (const int64_t start = cti_now_ns(); s.n < 7 || (cti_seconds_since(start) < b->seconds && s.n < BENCH_MAX_SAMPLES);) {
+        sample_add(&s, call_kernel, &c);
+    }
+    sample_sort(&s);
+    const char *bound;
+    const double limit_s = limit_seconds(b, j, &bound);
+    bench_row(b, j->name, &s, limit_s, bound);
+    b->backend->memory_free(b->device, launch.workspace, launch.workspace_bytes);
+    job_free(b, j);
+}
