@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define CT_BACKEND_ABI 1
+#define CT_BACKEND_ABI 2
 
 typedef struct ct_tensor {
     void *data; /* device memory; NULL while only shapes are asked about */
@@ -48,6 +48,7 @@ typedef struct ct_device_facts {
     char type[16];         /* "CPU", "CUDA", "NPU" as log lines say it */
     int64_t memory_bytes;
     double peak_flops;     /* 0: unknown; what MFU divides by */
+    double peak_flops_bf16; /* the same where the compute dtype is bf16; 0: as peak_flops */
     bool has_native_bf16;
 } ct_device_facts;
 

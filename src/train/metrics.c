@@ -17,13 +17,13 @@ static const palette colors = {"\033[31m", "\033[32m", "\033[38;2;180;60;0m", "\
                                "\033[34m", "\033[36m", "\033[35m",            "\033[39m"};
 static const palette plain = {"", "", "", "", "", "", "", ""};
 
-void cti_metrics_start(cti_metrics *m, const cti_engine *engine, double flops_per_token, bool color)
+void cti_metrics_start(cti_metrics *m, const ct_device_facts *facts, ct_dtype compute_dtype, double flops_per_token, bool color)
 {
     m->last_ns = cti_now_ns();
     m->tokens = 0;
     m->flops_per_token = flops_per_token;
-    m->peak_flops = engine->facts.peak_flops;
-    m->memory_bytes = engine->facts.memory_bytes;
+    m->peak_flops = compute_dtype == CT_DTYPE_BF16 && facts->peak_flops_bf16 > 0.0 ? facts->peak_flops_bf16 : facts->peak_flops;
+    m->memory_bytes = facts->memory_bytes;
     m->color = color;
 }
 

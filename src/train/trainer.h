@@ -93,7 +93,8 @@ CT_MUST_CHECK ct_status cti_trainer_open_loader(cti_trainer *trainer, int64_t n_
 
 /* ---- parts (trainer_setup.c, metrics.c, checkpoint_glue.c) ---- */
 
-void cti_metrics_start(cti_metrics *metrics, const cti_engine *engine, double flops_per_token, bool color);
+/* The peak for MFU is that of the compute dtype. */
+void cti_metrics_start(cti_metrics *metrics, const ct_device_facts *facts, ct_dtype compute_dtype, double flops_per_token, bool color);
 /* The step line, then the counters start anew. */
 void cti_metrics_log(cti_metrics *metrics, ct_log *log, int64_t step, double loss, double grad_norm);
 /* "0:01:40", as Python prints a time span of whole seconds. buf holds 32 bytes. */

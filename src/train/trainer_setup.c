@@ -318,7 +318,7 @@ static ct_status build_model(cti_trainer *t, ct_err *err)
     const ct_value_id keep[3] = {t->step->optim.loss, t->step->optim.norm, t->step->optim.go};
     const ct_plan_item item = {t->step->graph, keep, 3};
     CT_TRY(cti_engine_create(t->alloc, backend, &item, 1, t->axis, &t->engine, err));
-    cti_metrics_start(&t->metrics, t->engine, counts.flops_per_token, color);
+    cti_metrics_start(&t->metrics, &t->engine->facts, t->compute_dtype, counts.flops_per_token, color);
     return cti_engine_init_consts(t->engine, &t->step->build, err);
 }
 
@@ -343,8 +343,8 @@ static ct_status init_weights(cti_trainer *t, ct_err *err)
 static void log_device(const cti_trainer *t)
 {
     const ct_device_facts *f = &t->engine->facts;
-    if (f->peak_flops > 0.0) {
-        CT_INFO(t->log, "Peak FLOPS used for computing MFU: %.3e", f->peak_flops);
+    if (t->metrics.peak_flops > 0.0) {
+        CT_INFO(t->log, "Peak FLOPS used for computing MFU: %.3e", t->metrics.peak_flops);
     } else {
         CT_INFO(t->log, "Peak FLOPS of %s are not known: no MFU", f->name);
     }

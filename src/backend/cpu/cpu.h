@@ -7,17 +7,20 @@
  *
  *   cpu.h, cpu_backend.c    the device (the host's cores), its memory, the choice of the instruction set
  *   support.h               one row per op
- *   isa/                    the kernels, compiled once per instruction-set level: baseline, and on x86-64 also AVX2 + FMA ("v3")
- *                           and AVX-512 ("v4")
+ *   isa/                    the kernels, compiled once per instruction-set level: baseline, and on x86-64 also AVX2 + FMA ("v3"),
+ *                           AVX-512 ("v4") and AVX-512 with dot products of bf16 ("v4bf16")
  *   isa/cpu_simd.h          vectors of f32         isa/cpu_gemm.h       the shared matrix product
+ *   isa/cpu_dot_bf16.h      dot products of bf16   isa/cpu_gemm_bf16.h  the matrix product made of them
  *   isa/cpu_attention.h     segments and packing   isa/cpu_kernel.h     operands, prototypes
  *
  * Results do not depend on the number of threads: threads share outputs, and sums that cross rows are cut at places that follow
  * from shapes alone. They do differ between levels, within the reordering bound. EXACT ops have the reference's bits.
- * Threads are OpenMP's (OMP_NUM_THREADS). f32 and bf16; bf16 is widened on its way into f32 arithmetic and rounded once.
+ * Threads are OpenMP's (OMP_NUM_THREADS). f32 and bf16; bf16 is widened on its way into f32 arithmetic and
+ * rounded once; v4bf16 multiplies it as it is, into f32 sums, and takes subnormal bf16 numbers there as zeros.
  *
- * It does not read settings, but for CTITAN_CPU_ISA = base | v3 | v4 (aarch64: neon), which picks a level for comparisons and for
- * machines whose widest vectors are not their fastest; device_open refuses a name that is none, or that this CPU cannot run. */
+ * It does not read settings, but for CTITAN_CPU_ISA = base | v3 | v4 | v4bf16 (aarch64: neon), which picks a level for
+ * comparisons and for machines whose widest vectors are not their fastest; device_open refuses a name that is none, or that this CPU
+ * cannot run. */
 #ifndef CTI_BACKEND_CPU_CPU_H
 #define CTI_BACKEND_CPU_CPU_H
 
@@ -33,5 +36,7 @@ const char *cti_cpu_level_name(int level);
 const ct_backend *cti_cpu_backend_at(int level);
 /* FLOP/s of independent fused multiply-adds at this level, on all threads; takes about 2 ms. */
 double cti_cpu_measure_peak(int level);
+/* Likewise of dot products of bf16 pairs; 0 at levels that have none. */
+double cti_cpu_measure_peak_bf16(int level);
 
 #endif

@@ -24,7 +24,7 @@ typedef enum cpu_level {
 typedef struct cpu_device {
     const ct_alloc *alloc; /* borrows */
     cpu_level level;
-    double peak_flops; /* 0 until device_facts measured it */
+    double peak_flops, peak_flops_bf16; /* 0 until device_facts measured them */
 } cpu_device;
 
 static bool cpu_runs(cpu_level level)
@@ -42,6 +42,8 @@ static bool cpu_runs(cpu_level level)
     case LEVEL_v4:
         return cpu_runs(LEVEL_v3) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    case LEVEL_v4bf16:
+        return cpu_runs(LEVEL_v4) && __builtin_cpu_supports("avx512bf16");
 #endif
     case LEVEL_COUNT:
         break;
@@ -116,34 +118,31 @@ static ct_status check_wanted(ct_err *err)
     return CT_FAIL(err, CT_ERR_USAGE, "CTITAN_CPU_ISA is '%s', wanted %s", wanted, names);
 }
 
-static double fma_loop(cpu_level level, int64_t n)
-{
-    switch (level) {
-#define LEVEL_LOOP(name, text)                                                                                       \
-    case LEVEL_##name:                                                                                               \
-        return cti_cpu_fma_loop_##name(n);
-        CTI_CPU_LEVEL_LIST(LEVEL_LOOP)
+/* n rounds return their FLOPs. */
+typedef double (*loop_fn)(int64_t n);
+
+static const struct {
+    loop_fn fma, dot;
+} LOOPS[] = {
+#define LEVEL_LOOP(name, text) {cti_cpu_fma_loop_##name, cti_cpu_dot_loop_##name},
+    CTI_CPU_LEVEL_LIST(LEVEL_LOOP)
 #undef LEVEL_LOOP
-    case LEVEL_COUNT:
-        break;
-    }
-    return 0;
-}
+};
 
 typedef struct peak_run {
-    cpu_level level;
+    loop_fn loop;
     _Atomic int64_t flops;
 } peak_run;
 
-static void run_fma(void *ctx, int64_t first, int64_t end, int thread)
+static void run_loop(void *ctx, int64_t first, int64_t end, int thread)
 {
     enum { N = 20000 };
     peak_run *run = ctx;
     (void)thread;
-    run->flops += (int64_t)fma_loop(run->level, (end - first) * N);
+    run->flops += (int64_t)run->loop((end - first) * N);
 }
 
-double cti_cpu_measure_peak(int level)
+static double measure(loop_fn loop)
 {
     /* A round takes about half a millisecond: the best one counts. Several turns a thread, so that one that comes late does not
      * halve the rate. */
@@ -151,13 +150,23 @@ double cti_cpu_measure_peak(int level)
     const int threads = cti_pool_threads();
     double best = 0;
     for (int r = 0; r < ROUNDS; r++) {
-        peak_run run = {.level = (cpu_level)level};
+        peak_run run = {.loop = loop};
         const int64_t start = cti_now_ns();
-        cti_pool_tasks((int64_t)threads * TURNS, threads, run_fma, &run);
+        cti_pool_tasks((int64_t)threads * TURNS, threads, run_loop, &run);
         const double rate = (double)run.flops / cti_seconds_since(start);
         best = rate > best ? rate : best;
     }
     return best;
+}
+
+double cti_cpu_measure_peak(int level)
+{
+    return measure(LOOPS[level].fma);
+}
+
+double cti_cpu_measure_peak_bf16(int level)
+{
+    return LOOPS[level].dot(1) > 0 ? measure(LOOPS[level].dot) : 0;
 }
 
 static ct_status open_at(cpu_level level, const ct_alloc *alloc, int32_t index, void **out_device, ct_err *err)
@@ -186,21 +195,23 @@ static void device_close(void **device)
     }
 }
 
-/* The peak is measured at the first call (about 2 ms), so that opening costs nothing. No kernel uses bf16 instructions yet:
- * bf16 is emulated, hence not called native even where the CPU has them. */
+/* Peaks are measured at the first call (about 2 ms each), so that opening costs nothing. bf16 is native where its products are: levels
+ * without them widen it, even where the CPU has them. */
 static ct_status device_facts(void *device, ct_device_facts *out_facts, ct_err *err)
 {
     (void)err;
     cpu_device *d = device;
     if (d->peak_flops <= 0) {
         d->peak_flops = cti_cpu_measure_peak((int)d->level);
+        d->peak_flops_bf16 = cti_cpu_measure_peak_bf16((int)d->level);
     }
     memset(out_facts, 0, sizeof *out_facts);
     cti_cpu_name(out_facts->name, sizeof out_facts->name);
     (void)snprintf(out_facts->type, sizeof out_facts->type, "CPU");
     out_facts->memory_bytes = cti_memory_bytes();
     out_facts->peak_flops = d->peak_flops;
-    out_facts->has_native_bf16 = false;
+    out_facts->peak_flops_bf16 = d->peak_flops_bf16;
+    out_facts->has_native_bf16 = d->peak_flops_bf16 > 0;
     return CT_OK;
 }
 

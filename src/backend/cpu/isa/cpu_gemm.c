@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The blocked matrix product: every task packs what its own output tile needs, so that tasks never wait for one another. */
-#include "backend/cpu/isa/cpu_gemm.h"
+#include "backend/cpu/isa/cpu_gemm_bf16.h"
 
 #include "base/pool.h"
 
@@ -13,7 +13,12 @@ typedef struct tile_scratch {
 
 size_t CTI_CPU_FN(gemm_scratch_bytes)(int n_threads)
 {
-    return (size_t)n_threads * sizeof(tile_scratch);
+    size_t bytes = (size_t)n_threads * sizeof(tile_scratch);
+#if CTI_HAS_DP_BF16
+    const size_t bf16 = CTI_CPU_FN(gemm_bf16_scratch_bytes)(n_threads);
+    bytes = bf16 > bytes ? bf16 : bytes;
+#endif
+    return bytes;
 }
 
 #if CTI_VL >= 8
@@ -402,6 +407,12 @@ void CTI_CPU_FN(gemm)(const cti_cpu_gemm *g, void *scratch, size_t scratch_bytes
         cti_pool_run(g->n, cti_max_i64(1, 8192 / cti_max_i64(1, g->k)), run_dots, (void *)g); /* only read */
         return;
     }
+#if CTI_HAS_DP_BF16
+    if (CTI_CPU_FN(gemm_is_bf16)(g)) {
+        CTI_CPU_FN(gemm_bf16)(g, scratch, scratch_bytes);
+        return;
+    }
+#endif
     int threads = (int)cti_min_i64(cti_pool_threads(), (int64_t)(scratch_bytes / sizeof(tile_scratch)));
     threads = threads < 1 ? 1 : threads;
     tiles_run r = {.g = g, .scratch = scratch};

@@ -29,6 +29,7 @@ typedef struct cti_cpu_gemm {
     void *y;
     ct_dtype y_dtype;
     int64_t ldy;
+    bool may_round_a; /* where b is bf16, an f32 a may be rounded to bf16, so that a level's bf16 products take it */
 } cti_cpu_gemm;
 
 /* y = a b (+ c0). Threads share output tiles. scratch_bytes of at least gemm_scratch_bytes(1) floats; more threads are used

@@ -164,10 +164,11 @@ static ct_status run_loss(const ct_launch *launch, bool wants_grads, ct_err *err
         }
         const cti_cpu_gemm gx = {.m = n, .n = s.d, .k = s.vocab, .a = z_tv, .b = {w->data, w->dtype, s.d, 1},
                                  .y = (char *)dx->data + (size_t)(t * s.d) * ct_dtype_size_bytes(dx->dtype),
-                                 .y_dtype = dx->dtype, .ldy = s.d};
+                                 .y_dtype = dx->dtype, .ldy = s.d, .may_round_a = true};
         CTI_CPU_FN(gemm)(&gx, scratch, scratch_bytes);
         const cti_cpu_gemm gw = {.m = s.vocab, .n = s.d, .k = n, .a = {logits, CT_DTYPE_F32, 1, s.vocab}, .b = x_td,
-                                 .c0 = t > 0 ? dw_sum : NULL, .y = dw_sum, .y_dtype = CT_DTYPE_F32, .ldy = s.d};
+                                 .c0 = t > 0 ? dw_sum : NULL, .y = dw_sum, .y_dtype = CT_DTYPE_F32, .ldy = s.d,
+                                 .may_round_a = true};
         CTI_CPU_FN(gemm)(&gw, scratch, scratch_bytes);
     }
     double loss = 0;

@@ -20,13 +20,19 @@
 #endif
 
 #ifndef CTI_CPU_ISA
-#error "CTI_CPU_ISA names the level: base, v3 or v4"
+#error "CTI_CPU_ISA names the level: base, v3, v4, v4bf16 or neon"
 #endif
 #define CTI_CPU_PASTE2(a, b) a##_##b
 #define CTI_CPU_PASTE(a, b) CTI_CPU_PASTE2(a, b)
 /* cti_cpu_matmul_v3 */
 #define CTI_CPU_FN(name) CTI_CPU_PASTE(cti_cpu_##name, CTI_CPU_ISA)
 #define CTI_INLINE static inline __attribute__((always_inline, unused))
+/* Before a loop over registers, of at most 16 turns: it is to be written out. */
+#if defined(__clang__)
+#define CTI_UNROLL _Pragma("unroll")
+#else
+#define CTI_UNROLL _Pragma("GCC unroll 16")
+#endif
 
 /* Vector length, and the micro-kernel's tile: CTI_MR rows by CTI_NR columns of f32 in registers. */
 #if defined(__AVX512F__)
