@@ -105,6 +105,8 @@ CTI_INLINE vf v_max(vf a, vf b)
     return (vf)_mm512_max_ps((__m512)a, (__m512)b);
 #elif CTI_VL == 8
     return (vf)_mm256_max_ps((__m256)a, (__m256)b);
+#elif defined(__aarch64__)
+    return (vf)vmaxq_f32((float32x4_t)a, (float32x4_t)b); /* NaN where one is */
 #else
     return v_select((vi)(a > b), a, b); /* b where one is NaN, as the instructions do */
 #endif
@@ -181,6 +183,9 @@ CTI_INLINE float v_hsum(vf a)
     q = _mm_add_ps(q, _mm_movehl_ps(q, q));
     q = _mm_add_ss(q, _mm_shuffle_ps(q, q, 1));
     return _mm_cvtss_f32(q);
+#elif defined(__aarch64__)
+    const float32x2_t h = vadd_f32(vget_low_f32((float32x4_t)a), vget_high_f32((float32x4_t)a));
+    return vget_lane_f32(vpadd_f32(h, h), 0);
 #else
     return (a[0] + a[2]) + (a[1] + a[3]);
 #endif
@@ -198,6 +203,8 @@ CTI_INLINE float v_hmax(vf a)
     q = _mm_max_ps(q, _mm_movehl_ps(q, q));
     q = _mm_max_ss(q, _mm_shuffle_ps(q, q, 1));
     return _mm_cvtss_f32(q);
+#elif defined(__aarch64__)
+    return vmaxvq_f32((float32x4_t)a);
 #else
     float m = a[0];
     for (int i = 1; i < CTI_VL; i++) {
@@ -208,9 +215,13 @@ CTI_INLINE float v_hmax(vf a)
 }
 CTI_INLINE vf v_from_bf16(const uint16_t *p)
 {
+#if defined(__aarch64__)
+    return (vf)vshlq_n_u32(vmovl_u16(vld1_u16(p)), 16); /* gcc 12 takes the general form apart lane by lane */
+#else
     vh h;
     memcpy(&h, p, sizeof h);
     return (vf)(__builtin_convertvector(h, vu) << 16);
+#endif
 }
 /* Nearest, ties to even; NaN stays NaN (cti_f32_to_bf16 on every lane). */
 CTI_INLINE void v_to_bf16(uint16_t *p, vf v)
