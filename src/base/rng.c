@@ -10,11 +10,12 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/rng_normals.h"
 
 _Static_assert(FLT_EVAL_METHOD == 0, "doubles must be evaluated as doubles");
 
 /* The counter is (index, attempt, stream): streams keep the functions below apart at the same index. */
-enum { STREAM_BITS, STREAM_UNIFORM, STREAM_NORMAL, STREAM_BELOW, STREAM_TAIL };
+enum { STREAM_BITS, STREAM_UNIFORM, STREAM_NORMAL = CTI_RNG_STREAM_NORMAL, STREAM_BELOW, STREAM_TAIL };
 
 enum { TRUNC_PLAIN_ATTEMPTS = 64, TRUNC_TAIL_ATTEMPTS = 4096 };
 

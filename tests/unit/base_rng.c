@@ -410,6 +410,48 @@ static void below_has_no_bias(void **state)
     assert_true(fabs(n_first - N_BIG / 3.0) <= 5.0 * sqrt(N_BIG * (1.0 / 3) * (2.0 / 3)));
 }
 
+/* Element by element and in bulk: the same bits, at every instruction set, wherever a range begins and ends. */
+static void bulk_is_the_scalar(void **state)
+{
+    (void)state;
+    enum { N_MAX = 1000 };
+    static const uint64_t firsts[] = {0, 1, 2, 127, 128, 129, ((uint64_t)1 << 33) - 301, UINT64_MAX - N_MAX};
+    static const int64_t sizes[] = {0, 1, 2, 3, 127, 128, 129, 255, 257, N_MAX};
+    static const double rows[][3] = {{0.02, -2.0, 2.0}, {0.02, -0.01, 0.03}, {0.02, 0.3, 1.0}, {1.0, -3.0, 3.0}};
+    const cti_rng_key key = cti_rng_key_make(11, "bulk");
+    double out[N_MAX + 1];
+    for (size_t f = 0; f < N_OF(firsts); f++) {
+        for (size_t s = 0; s < N_OF(sizes); s++) {
+            out[sizes[s]] = 1234.5;
+            cti_rng_normals(key, firsts[f], out, sizes[s]);
+            assert_true(out[sizes[s]] == 1234.5);
+            for (int64_t i = 0; i < sizes[s]; i++) {
+                const double want = cti_rng_normal(key, firsts[f] + (uint64_t)i);
+                assert_memory_equal(&out[i], &want, sizeof want);
+            }
+            const double *r = rows[(f + s) % N_OF(rows)];
+            cti_rng_trunc_normals(key, firsts[f], r[0], r[1], r[2], out, sizes[s]);
+            assert_true(out[sizes[s]] == 1234.5);
+            for (int64_t i = 0; i < sizes[s]; i++) {
+                const double want = cti_rng_trunc_normal(key, firsts[f] + (uint64_t)i, r[0], r[1], r[2]);
+                assert_memory_equal(&out[i], &want, sizeof want);
+            }
+        }
+    }
+#if defined(__x86_64__)
+    if (!__builtin_cpu_supports("avx2")) {
+        print_message("avx2: not run, this CPU has no such instructions\n");
+        return;
+    }
+    static double base[200 * CTI_RNG_NORMALS_UNIT], avx2[200 * CTI_RNG_NORMALS_UNIT];
+    for (uint64_t counter = 0; counter < (uint64_t)1 << 36; counter = counter * 5 + 12345) {
+        cti_rng_normals_base(key, counter, base, N_OF(base));
+        cti_rng_normals_avx2(key, counter, avx2, N_OF(avx2));
+        assert_memory_equal(base, avx2, sizeof base);
+    }
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +460,7 @@ int main(void)
         cmocka_unit_test(polynomials_are_good),       cmocka_unit_test(extremes_stay_inside),
         cmocka_unit_test(uniform_is_uniform),         cmocka_unit_test(normal_is_normal),
         cmocka_unit_test(trunc_normal_stays_within),  cmocka_unit_test(below_has_no_bias),
+        cmocka_unit_test(bulk_is_the_scalar),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
