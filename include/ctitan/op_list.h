@@ -26,7 +26,9 @@ enum {
     CT_OP_EXPENSIVE = 1 << 5,   /* selective checkpointing keeps its outputs (matmuls: every other one) */
     CT_OP_MATMUL = 1 << 6,      /* counted among the matmuls of selective checkpointing */
     CT_OP_ATTENTION = 1 << 7,   /* inputs 0, 1, 2 are q, k, v, output 0 what they attend to */
-    CT_OP_JOIN = 1 << 8         /* input i is output 0 from element attrs.offsets[i] on, and may lie there already (ct_attrs_flat_concat) */
+    CT_OP_JOIN = 1 << 8,        /* input i is output 0 from element attrs.offsets[i] on, and may lie there already (ct_attrs_flat_concat) */
+    CT_OP_IN_PLACE = 1 << 9,    /* output 0 may be written over any input of its dtype and size, as an elementwise op's may */
+    CT_OP_ADDEND = 1 << 10      /* an input past the row's n_in_min is added to output 0 before that is rounded */
 };
 
 /* How an op's placements follow on one mesh axis; the shard pass asks this, never the op's id. */
@@ -56,9 +58,12 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
  * concat(a...) {dim} -> y
  * rmsnorm(x [..., D], w [D]) {eps} -> y [..., D], rstd f32 [...]    rstd = 1/sqrt(mean(x^2) + eps); y = x rstd w (Zhang,
  *     Sennrich 2019), in f32, rounded once
- * rmsnorm_grad(dy, x, w, rstd) -> dx, dw [D]                  dw summed over tokens in order
+ * rmsnorm_grad(dy, x, w, rstd, c?) -> dx (+ c), dw [D]        dw summed over tokens in order; c like x, added before dx is rounded
  * rope(x [B, S, H, h], pos i32 [B, S], table f32 [L, h/2, 2]) {inverse} -> y    adjacent pairs (x[2j], x[2j+1]) times the
  *     complex number table[pos, j] = (cos, sin) (its conjugate where inverse), in f32 (Su et al. 2021); pos outside [0, L) is ERR_RANGE
+ * qkv_rope(qkv [B, S, (H+2K) h], pos i32 [B, S], table f32 [L, h/2, 2]) {heads, kv_heads} -> q [B, S, H, h], k [B, S, K, h], v
+ *     a row holds the heads of q, then of k, then of v; q and k are turned as rope does
+ * qkv_rope_grad(dq, dk, dv, pos, table) -> dqkv               dq and dk turned back
  * rope_rows(pos i32 [B, S], table f32 [L, h/2, 2]) -> cos f32 [B, S, h], sin f32 [B, S, h]   each entry twice, side by side
  * rotary_mul(x [B, S, H, h], cos, sin) {inverse} -> y         y = x cos + r(x) sin, r(x)[2j] = -x[2j+1], r(x)[2j+1] = x[2j];
  *     inverse: sin is negated. In f32.
@@ -75,6 +80,7 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
  *     segments given by their ends
  * sdpa_tnd_grad(do, q, k, v, o, lse, ends_q, ends_k, n_segments) {same} -> dq, dk, dv
  * silu_mul(g, u) -> y = g sigmoid(g) u                        silu_mul_grad(dy, g, u) -> dg, du
+ * swiglu(gu [..., 2F]) -> y [..., F]                          silu_mul of the halves of each row; swiglu_grad(dy, gu) -> dgu
  * linear_cross_entropy(x [..., D], w [V, D], labels i32 [...], inv_tokens f32 [1]) {chunks}
  *     -> loss f64 [1], dx like x, dw [V, D]                   loss = inv_tokens * sum over t with label != -100 of (lse(x w^T)[t] -
  *     logit[t, label]); dx, dw are its gradients; logits live one chunk at a time (ceil(T/chunks) tokens); label outside [0, V) is ERR_RANGE
@@ -85,7 +91,7 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
  *     norm = sqrt(sumsq); coef = min(1, max_norm / (norm + 1e-6)); go = 1 where norm and loss are finite, else 0
  * adamw(p [N], g [N], m [N], v [N], lr f64 [G], step i64 [1], coef f32 [1], go i32 [1])
  *     {segments (begin, end, group)*, beta1, beta2, eps, weight_decay per group} -> p', m', v'  in place (Loshchilov, Hutter 2019); g is
- *     multiplied by coef; step counts from 1; nothing is written where go is 0. m, v have p's dtype or bf16/f32; g f32 or p's dtype.
+ *     multiplied by coef; step counts from 1; nothing is written where go is 0. m, v, g have p's dtype or bf16/f32.
  * accumulate(acc, x, first i32 [1]) -> acc'                   acc = x where first is 1, else acc + x; in place; x is cast to acc's dtype
  * flat_split(flat [N]) {offsets, ndims, dims} -> views        view i = flat[offsets[i] ...] with its dims
  * flat_concat(a...) {offsets, total} -> flat [total]          the reverse; gaps are zero. An input whose memory is its part of flat
@@ -100,7 +106,7 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
 #define CT_OP_LIST(X)                                                                                                  \
     X(embedding,                 2, 2, 1, 0,                                   ROWS,       EXACT,       CT_ATTRS_NONE) \
     X(embedding_grad,            2, 2, 1, 0,                                   ROWS,       REORDERED,   CT_ATTRS_EMBEDDING_GRAD) \
-    X(matmul,                    2, 3, 1, CT_OP_EXPENSIVE | CT_OP_MATMUL,      ROWS,       REORDERED,   CT_ATTRS_MATMUL) \
+    X(matmul,                    2, 3, 1, CT_OP_EXPENSIVE | CT_OP_MATMUL | CT_OP_ADDEND, ROWS,       REORDERED,   CT_ATTRS_MATMUL) \
     X(add,                       2, 2, 1, CT_OP_ELEMENTWISE,                   ELEMENT,    EXACT,       CT_ATTRS_NONE) \
     X(mul,                       2, 2, 1, CT_OP_ELEMENTWISE,                   ELEMENT,    EXACT,       CT_ATTRS_NONE) \
     X(scale,                     1, 1, 1, CT_OP_ELEMENTWISE,                   ELEMENT,    EXACT,       CT_ATTRS_SCALE) \
@@ -111,8 +117,10 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
     X(slice_grad,                1, 1, 1, 0,                                   ROWS,       EXACT,       CT_ATTRS_SLICE_GRAD) \
     X(concat,                    1, 64, 1, 0,                                  ROWS,       EXACT,       CT_ATTRS_CONCAT) \
     X(rmsnorm,                   2, 2, 2, 0,                                   ROWS,       REORDERED,   CT_ATTRS_RMSNORM) \
-    X(rmsnorm_grad,              4, 4, 2, 0,                                   ROWS,       REORDERED,   CT_ATTRS_NONE) \
+    X(rmsnorm_grad,              4, 5, 2, CT_OP_IN_PLACE | CT_OP_ADDEND,       ROWS,       REORDERED,   CT_ATTRS_NONE) \
     X(rope,                      3, 3, 1, 0,                                   ROWS,       EXACT,       CT_ATTRS_ROPE) \
+    X(qkv_rope,                  3, 3, 3, 0,                                   ROWS,       EXACT,       CT_ATTRS_QKV_ROPE) \
+    X(qkv_rope_grad,             5, 5, 1, 0,                                   ROWS,       EXACT,       CT_ATTRS_NONE) \
     X(rope_rows,                 2, 2, 2, 0,                                   ROWS,       EXACT,       CT_ATTRS_NONE) \
     X(rotary_mul,                3, 3, 1, 0,                                   ROWS,       EXACT,       CT_ATTRS_ROPE) \
     X(sdpa,                      5, 5, 2, CT_OP_EXPENSIVE | CT_OP_ATTENTION,   ROWS,       APPROXIMATE, CT_ATTRS_SDPA) \
@@ -122,6 +130,8 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
     X(sdpa_tnd_grad,             9, 9, 3, 0,                                   ROWS,       APPROXIMATE, CT_ATTRS_SDPA) \
     X(silu_mul,                  2, 2, 1, CT_OP_ELEMENTWISE,                   ELEMENT,    APPROXIMATE, CT_ATTRS_NONE) \
     X(silu_mul_grad,             3, 3, 2, CT_OP_ELEMENTWISE,                   ELEMENT,    APPROXIMATE, CT_ATTRS_NONE) \
+    X(swiglu,                    1, 1, 1, 0,                                   ROWS,       APPROXIMATE, CT_ATTRS_NONE) \
+    X(swiglu_grad,               2, 2, 1, CT_OP_IN_PLACE,                      ROWS,       APPROXIMATE, CT_ATTRS_NONE) \
     X(linear_cross_entropy,      4, 4, 3, CT_OP_EXPENSIVE,                     LOSS,       APPROXIMATE, CT_ATTRS_LOSS) \
     X(linear_cross_entropy_eval, 4, 4, 1, 0,                                   LOSS,       APPROXIMATE, CT_ATTRS_LOSS) \
     X(sumsq,                     1, 1, 1, 0,                                   REPLICATED, REORDERED,   CT_ATTRS_NONE) \
@@ -150,6 +160,7 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
 #define CT_ATTRS_CONCAT(A) A(dim, I64, "0")
 #define CT_ATTRS_RMSNORM(A) A(eps, F64, "1e-5")
 #define CT_ATTRS_ROPE(A) A(inverse, BOOL, "false")
+#define CT_ATTRS_QKV_ROPE(A) A(heads, I64, "1") A(kv_heads, I64, "1")
 #define CT_ATTRS_SDPA(A) A(scale, F64, "1") A(causal, BOOL, "true") A(window, I64, "0")
 #define CT_ATTRS_LOSS(A) A(chunks, I64, "1")
 #define CT_ATTRS_CLIP(A) A(max_norm, F64, "1")
@@ -186,6 +197,7 @@ CT_ATTRS_STRUCT(ct_attrs_slice_grad, CT_ATTRS_SLICE_GRAD)
 CT_ATTRS_STRUCT(ct_attrs_concat, CT_ATTRS_CONCAT)
 CT_ATTRS_STRUCT(ct_attrs_rmsnorm, CT_ATTRS_RMSNORM)
 CT_ATTRS_STRUCT(ct_attrs_rope, CT_ATTRS_ROPE)
+CT_ATTRS_STRUCT(ct_attrs_qkv_rope, CT_ATTRS_QKV_ROPE)
 CT_ATTRS_STRUCT(ct_attrs_sdpa, CT_ATTRS_SDPA)
 CT_ATTRS_STRUCT(ct_attrs_loss, CT_ATTRS_LOSS)
 CT_ATTRS_STRUCT(ct_attrs_clip, CT_ATTRS_CLIP)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of add, mul, scale, cast, silu_mul. */
+/* Gradients of add, mul, scale, cast, silu_mul, swiglu. */
 #include "autodiff/grad.h"
 
 ct_status cti_rule_add(cti_grad_ctx *ctx, const ct_node *node, ct_err *err)
@@ -52,4 +52,13 @@ ct_status cti_rule_silu_mul(cti_grad_ctx *ctx, const ct_node *node, ct_err *err)
     CT_TRY(ct_op_emit(cti_grad_graph(ctx), CT_OP_silu_mul_grad, NULL, in, 3, d, err));
     CT_TRY(cti_grad_add(ctx, node->in[0], d[0], err));
     return cti_grad_add(ctx, node->in[1], d[1], err);
+}
+
+ct_status cti_rule_swiglu(cti_grad_ctx *ctx, const ct_node *node, ct_err *err)
+{
+    ct_value_id dy, dgu;
+    CT_TRY(cti_grad_output(ctx, node, 0, &dy, err));
+    const ct_value_id in[] = {dy, node->in[0]};
+    CT_TRY(ct_op_emit(cti_grad_graph(ctx), CT_OP_swiglu_grad, NULL, in, 2, &dgu, err));
+    return cti_grad_add(ctx, node->in[0], dgu, err);
 }

@@ -29,6 +29,8 @@
     GRAD(rmsnorm,                   FIRST)                                     \
     NONE(rmsnorm_grad,              CTI_NO_SECOND)                             \
     GRAD(rope,                      FIRST)                                     \
+    GRAD(qkv_rope,                  ALL)                                       \
+    NONE(qkv_rope_grad,             CTI_NO_SECOND)                             \
     NONE(rope_rows,                 "positions and tables are not trained")    \
     GRAD(rotary_mul,                FIRST)                                     \
     GRAD(sdpa,                      FIRST)                                     \
@@ -38,6 +40,8 @@
     NONE(sdpa_tnd_grad,             CTI_NO_SECOND)                             \
     GRAD(silu_mul,                  FIRST)                                     \
     NONE(silu_mul_grad,             CTI_NO_SECOND)                             \
+    GRAD(swiglu,                    FIRST)                                     \
+    NONE(swiglu_grad,               CTI_NO_SECOND)                             \
     GRAD(linear_cross_entropy,      FIRST)                                     \
     NONE(linear_cross_entropy_eval, "it is for evaluation; train with linear_cross_entropy") \
     NONE(sumsq,                     CTI_NO_STEP)                               \

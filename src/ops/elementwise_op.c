@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape rules of ops that work element by element: add, mul, scale, cast, silu_mul. */
+/* Shape rules of ops that work element by element: add, mul, scale, cast, silu_mul; and swiglu, which is silu_mul
+ * of the halves of a row. */
 #include <inttypes.h>
 
 #include "ops/op_check.h"
@@ -79,5 +80,32 @@ ct_status cti_shape_silu_mul_grad(const ct_graph *graph, const ct_value *const *
     CT_TRY(same_floats(&c));
     out_specs[0] = cti_spec_like(in[1]);
     out_specs[1] = cti_spec_like(in[2]);
+    return CT_OK;
+}
+
+ct_status cti_shape_swiglu(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
+                           ct_value_spec *out_specs, ct_err *err)
+{
+    (void)graph;
+    (void)attrs;
+    const cti_check c = CTI_CHECK("swiglu");
+    CT_TRY(cti_want_float(&c, 0));
+    CT_TRY(cti_want_ndim_min(&c, 0, 1));
+    out_specs[0] = cti_spec_like(in[0]);
+    int64_t *last = &out_specs[0].dims[in[0]->ndim - 1];
+    CT_TRY(cti_want(&c, *last % 2 == 0, "the last dim of input 0 must be even"));
+    *last /= 2;
+    return CT_OK;
+}
+
+ct_status cti_shape_swiglu_grad(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
+                                ct_value_spec *out_specs, ct_err *err)
+{
+    const cti_check c = CTI_CHECK("swiglu_grad");
+    ct_value_spec y;
+    CT_TRY(cti_shape_swiglu(graph, in + 1, 1, attrs, &y, err));
+    CT_TRY(cti_want_same_dtype(&c, 0, 1));
+    CT_TRY(cti_want_dims(&c, 0, y.dims, y.ndim));
+    out_specs[0] = cti_spec_like(in[1]);
     return CT_OK;
 }

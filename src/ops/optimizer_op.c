@@ -79,9 +79,7 @@ ct_status cti_shape_adamw(const ct_graph *graph, const ct_value *const *in, int3
         CT_TRY(cti_want_same_dims(&c, i, 0));
     }
     const ct_dtype p = in[0]->dtype;
-    CT_TRY(cti_want(&c, in[1]->dtype == p || in[1]->dtype == CT_DTYPE_F32,
-                    "the gradient must be f32 or of the parameter's dtype"));
-    for (int32_t i = 2; i <= 3; i++) {
+    for (int32_t i = 1; i <= 3; i++) {
         const ct_dtype d = in[i]->dtype;
         CT_TRY(cti_want(&c, d == p || d == CT_DTYPE_F32 || d == CT_DTYPE_BF16,
                         "input %d must be f32, bf16 or of the parameter's dtype", (int)i));

@@ -29,6 +29,9 @@ ct_status cti_shape_rmsnorm_grad(const ct_graph *graph, const ct_value *const *i
     CT_TRY(cti_want_vector(&c, 2, in[0]->dtype, in[0]->dims[in[0]->ndim - 1]));
     CT_TRY(cti_want_dtype(&c, 3, CT_DTYPE_F32));
     CT_TRY(cti_want_dims(&c, 3, in[0]->dims, in[0]->ndim - 1));
+    if (n_in == 5) {
+        CT_TRY(cti_want_same(&c, 4, 0));
+    }
     out_specs[0] = cti_spec_like(in[1]);
     out_specs[1] = cti_spec_like(in[2]);
     return CT_OK;

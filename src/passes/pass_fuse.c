@@ -1,65 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns -> fused ops of the op list. One row a pattern; so far: a sum with a product becomes the product's accumulate. */
-#include <string.h>
-
+/* A sum with what a node makes that can add it itself becomes that node's addend: products and the residual stream, the gradients
+ * that meet at a norm's input. */
 #include "passes/passes.h"
 
-
-/* add(x, p) with p = matmul(a, b) read by nobody else: matmul(a, b, x) at the place of the add. */
-static ct_status fuse_add(ct_graph *g, const int32_t *uses, int32_t at, bool *out_done, ct_err *err)
+/* The node behind one side of the add at position `at`, where it may take the other side as its addend: nobody else reads that output,
+ * and its other outputs are read behind the add only, to whose place it moves. */
+static const ct_node *node_to_extend(const ct_graph *g, const ct_node *add, int side, int32_t at)
 {
-    const ct_node *add = ct_graph_node_c(g, ct_graph_order(g)[at]);
-    *out_done = false;
-    for (int side = 1; side >= 0; side--) {
-        const ct_value *p = ct_graph_value_c(g, add->in[side]);
-        const ct_node *product = p->producer >= 0 ? ct_graph_node_c(g, p->producer) : NULL;
-        if (product == NULL || product->op != CT_OP_matmul || product->n_in != 2 || product->program != add->program ||
-            uses[add->in[side]] != 1) {
-            continue;
-        }
-        const ct_value_id in[3] = {product->in[0], product->in[1], add->in[1 - side]};
-        const ct_value_id old = add->out[0];
-        CT_TRY(ct_graph_set_scope(g, product->scope, err));
-        ct_graph_set_program(g, (ct_program_id)add->program);
-        ct_value_id fused;
-        const int32_t tail = ct_graph_order_len(g);
-        const bool recompute = add->is_recompute;
-        CT_TRY(ct_op_emit(g, CT_OP_matmul, product->attrs, in, 3, &fused, err));
-        ct_graph_node(g, ct_graph_value_c(g, fused)->producer)->is_recompute = recompute;
-        CT_TRY(cti_order_move_tail(g, tail, at, err));
-        ct_graph_replace_uses(g, old, fused, at);
-        *out_done = true;
-        return CT_OK;
+    const ct_value *v = ct_graph_value_c(g, add->in[side]);
+    const ct_node *node = v->producer >= 0 ? ct_graph_node_c(g, v->producer) : NULL;
+    if (node == NULL || !(ct_op_row(node->op)->flags & CT_OP_ADDEND) || node->n_in != ct_op_row(node->op)->n_in_min ||
+        node->out[0] != add->in[side] || node->program != add->program || cti_only_reader(g, node->out[0]) != add) {
+        return NULL;
     }
-    return CT_OK;
+    for (int32_t o = 1; o < node->n_out; o++) {
+        if (cti_first_use(g, node->out[o]) < at) {
+            return NULL;
+        }
+    }
+    return node;
 }
 
-/* The nodes that were replaced stay behind without readers; the schedule pass drops them. */
-ct_status ct_pass_fuse(ct_graph *g, ct_err *err)
+static ct_status extend(ct_graph *g, const ct_node *add, const ct_node *node, ct_value_id addend, int32_t at, ct_err *err)
 {
-    const int32_t n_values = ct_graph_n_values(g);
-    int32_t *uses = CT_NEW_ARRAY(ct_graph_allocator(g), int32_t, n_values + 1, err);
-    if (uses == NULL) {
+    ct_value_id *in = ct_arena_alloc(ct_graph_arena(g), (size_t)(node->n_in + 1 + node->n_out) * sizeof *in, err);
+    if (in == NULL) {
         return CT_ERR_MEMORY;
     }
-    for (int32_t i = 0; i < ct_graph_order_len(g); i++) {
-        const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
-        for (int32_t k = 0; k < node->n_in; k++) {
-            if (node->in[k] >= 0) {
-                uses[node->in[k]]++;
+    ct_value_id *out = in + node->n_in + 1;
+    for (int32_t i = 0; i < node->n_in; i++) {
+        in[i] = node->in[i];
+    }
+    in[node->n_in] = addend;
+    const ct_node from = *node;
+    const ct_node_id dead[2] = {ct_graph_value_c(g, from.out[0])->producer, ct_graph_order(g)[at]};
+    const ct_value_id sum = add->out[0];
+    const bool is_recompute = add->is_recompute;
+    const int32_t tail = ct_graph_order_len(g);
+    CT_TRY(ct_graph_set_scope(g, from.scope, err));
+    ct_graph_set_program(g, (ct_program_id)from.program);
+    CT_TRY(ct_op_emit(g, from.op, from.attrs, in, from.n_in + 1, out, err));
+    ct_graph_node(g, ct_graph_value_c(g, out[0])->producer)->is_recompute = is_recompute;
+    CT_TRY(cti_order_move_tail(g, tail, at, err));
+    ct_graph_replace_uses(g, sum, out[0], at);
+    for (int32_t o = 1; o < from.n_out; o++) {
+        ct_graph_replace_uses(g, from.out[o], out[o], at);
+    }
+    return cti_order_drop(g, dead, 2, err);
+}
+
+ct_status ct_pass_fuse(ct_graph *g, ct_err *err)
+{
+    for (int32_t at = 0; at < ct_graph_order_len(g); at++) {
+        const ct_node *add = ct_graph_node_c(g, ct_graph_order(g)[at]);
+        for (int side = 1; side >= 0 && add->op == CT_OP_add && add->in[0] != add->in[1]; side--) {
+            const ct_node *node = node_to_extend(g, add, side, at);
+            if (node != NULL) {
+                CT_TRY(extend(g, add, node, add->in[1 - side], at, err));
+                at--; /* two nodes before the next one became one */
+                break;
             }
         }
     }
-    ct_status st = CT_OK;
-    for (int32_t i = 0; i < ct_graph_order_len(g) && st == CT_OK; i++) {
-        const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
-        bool done = false;
-        if (node->op == CT_OP_add && node->in[0] < n_values && node->in[1] < n_values && node->in[0] != node->in[1]) {
-            st = fuse_add(g, uses, i, &done, err);
-            i += done; /* the add itself moved one place on; it is dead now */
-        }
-    }
-    ct_alloc_free(ct_graph_allocator(g), uses);
-    CT_TRY(st);
     return ct_graph_set_scope(g, "", err);
 }

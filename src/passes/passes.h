@@ -4,9 +4,10 @@
  *   pass_shard.c      placements of the batch on the data axes -> local shapes
  *   pass_flat.c       parameters -> Flat groups, stored as shards and gathered before use (FSDP)
  *   pass_precision.c  the compute dtype: one cast behind every parameter group, dtypes inferred anew
+ *   pass_merge.c      products of one input with neighbouring weights -> one product
  *   (autodiff, optim)
  *   pass_recompute.c  activation checkpointing and FSDP's resharding: what backward computes again instead of keeping
- *   pass_fuse.c       patterns -> fused ops of the op list
+ *   pass_fuse.c       sums -> addends of the nodes before them
  *   pass_schedule.c   order of programs and nodes, dead nodes dropped
  *   plan.c            every buffer gets an offset
  *
@@ -44,7 +45,11 @@ typedef struct ct_recompute_options {
  * matmuls the 1st, 3rd, ... of each block. What is not kept is cloned into the backward program before its first need. */
 CT_MUST_CHECK ct_status ct_pass_recompute(ct_graph *graph, const ct_recompute_options *options, ct_err *err);
 
-/* add(x, matmul(a, b)) -> matmul(a, b, x), where the product has no other reader. */
+/* matmuls of one input with weights that lie side by side in a Flat group -> one matmul, where an op takes its rows whole: rope of q and
+ * k -> qkv_rope, silu_mul -> swiglu. Before autodiff, so that the gradients are whole too. */
+CT_MUST_CHECK ct_status ct_pass_merge(ct_graph *graph, ct_err *err);
+
+/* add(x, y) -> y's node with the addend x, where that op takes one (CT_OP_ADDEND) and y has no other reader. */
 CT_MUST_CHECK ct_status ct_pass_fuse(ct_graph *graph, ct_err *err);
 
 /* Drops nodes whose outputs nobody needs (roots: updates, collectives' readers, keep[]), orders programs. Every node on stream 0:
@@ -57,5 +62,11 @@ CT_MUST_CHECK ct_status cti_order_insert(ct_graph *graph, int32_t at, const ct_n
 CT_MUST_CHECK ct_status cti_order_move_tail(ct_graph *graph, int32_t from, int32_t at, ct_err *err);
 /* First position of the order that reads the value, or the order's length. */
 int32_t cti_first_use(const ct_graph *graph, ct_value_id value);
+/* Takes nodes out of the order: nothing reads them any more. */
+CT_MUST_CHECK ct_status cti_order_drop(ct_graph *graph, const ct_node_id *ids, int32_t n, ct_err *err);
+/* Position of a node in the order, or the order's length. */
+int32_t cti_position(const ct_graph *graph, ct_node_id node);
+/* The one node that reads the value, once; NULL where there are none or more. Valid until the next node is added. */
+const ct_node *cti_only_reader(const ct_graph *graph, ct_value_id value);
 
 #endif

@@ -175,13 +175,13 @@ static void merge_joins(scan *s)
     }
 }
 
-/* An elementwise output takes the place of an input that is an activation of the same size and dies at this node. */
+/* Output 0 of an op that works in place takes that of an input that is an activation of the same size and dies at this node. */
 static void merge_in_place(scan *s)
 {
     for (int32_t i = 0; i < ct_graph_order_len(s->g); i++) {
         const ct_node *node = ct_graph_node_c(s->g, ct_graph_order(s->g)[i]);
         const ct_op *op = ct_op_row(node->op);
-        for (int32_t k = 0; k < node->n_in && (op->flags & CT_OP_ELEMENTWISE); k++) {
+        for (int32_t k = 0; k < node->n_in && (op->flags & (CT_OP_ELEMENTWISE | CT_OP_IN_PLACE)); k++) {
             int64_t at;
             const ct_value_id root = root_of(s, node->in[k], &at);
             const ct_value *in = ct_graph_value_c(s->g, root), *out = ct_graph_value_c(s->g, node->out[0]);

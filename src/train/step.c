@@ -75,6 +75,8 @@ static ct_status run_passes(cti_step *s, const ct_component *spec, const cti_ste
     CT_TRY(after_pass(&d, s->alloc, g, "flat", err));
     CT_TRY(ct_pass_precision(g, o->compute_dtype, err));
     CT_TRY(after_pass(&d, s->alloc, g, "precision", err));
+    CT_TRY(ct_pass_merge(g, err));
+    CT_TRY(after_pass(&d, s->alloc, g, "merge", err));
 
     ct_value_id *grads = ct_arena_alloc(ct_graph_arena(g), (size_t)s->layout->n_groups * sizeof *grads, err);
     if (grads == NULL) {

@@ -93,7 +93,8 @@ static inline void op_terms_rmsnorm_grad(const op_case *w, op_terms *t, int32_t 
         for (int64_t j = 0; j < d; j++) {
             const double a = fabs(op_get(x, i * d + j)), b = fabs(op_get(dy, i * d + j));
             if (k == 0) {
-                t->magnitude[i * d + j] = r * (b * fabs(op_get(g, j)) + a * r * r * dot / (double)d);
+                const double c = w->n_in > 4 ? fabs(op_get(&w->in[4], i * d + j)) : 0.0;
+                t->magnitude[i * d + j] = r * (b * fabs(op_get(g, j)) + a * r * r * dot / (double)d) + c;
             } else {
                 t->magnitude[j] += a * b * r;
             }
@@ -102,12 +103,26 @@ static inline void op_terms_rmsnorm_grad(const op_case *w, op_terms *t, int32_t 
     t->n = (double)(k == 0 ? d : n);
 }
 
+static inline double op_silu_grad_size(double dy, double g, double u, bool is_dg)
+{
+    const double s = 1.0 / (1.0 + exp(-g));
+    return fabs(dy * (is_dg ? u * s * (1.0 + fabs(g) * (1.0 - s)) : g * s));
+}
 static inline void op_terms_silu_mul_grad(const op_case *w, op_terms *t, int32_t k)
 {
     for (int64_t i = 0, n = op_numel(&w->in[0]); i < n; i++) {
-        const double g = op_get(&w->in[1], i), s = 1.0 / (1.0 + exp(-g));
-        const double one = k == 0 ? op_get(&w->in[2], i) * s * (1.0 + fabs(g) * (1.0 - s)) : g * s;
-        t->magnitude[i] = fabs(op_get(&w->in[0], i) * one);
+        t->magnitude[i] = op_silu_grad_size(op_get(&w->in[0], i), op_get(&w->in[1], i), op_get(&w->in[2], i), k == 0);
+    }
+    t->n = 4.0;
+}
+static inline void op_terms_swiglu_grad(const op_case *w, op_terms *t)
+{
+    const int64_t f = op_last(&w->in[0]);
+    for (int64_t i = 0, n = op_numel(&w->in[0]); i < n; i++) {
+        const int64_t g = i / f * 2 * f + i % f;
+        const double dy = op_get(&w->in[0], i), at_g = op_get(&w->in[1], g), at_u = op_get(&w->in[1], g + f);
+        t->magnitude[g] = op_silu_grad_size(dy, at_g, at_u, true);
+        t->magnitude[g + f] = op_silu_grad_size(dy, at_g, at_u, false);
     }
     t->n = 4.0;
 }
@@ -261,6 +276,9 @@ static inline double *op_bound(const op_case *c, const op_case *wide, const op_r
         break;
     case CT_OP_silu_mul_grad:
         op_terms_silu_mul_grad(wide, &t, k);
+        break;
+    case CT_OP_swiglu_grad:
+        op_terms_swiglu_grad(wide, &t);
         break;
     case CT_OP_sdpa:
     case CT_OP_sdpa_tnd:

@@ -156,12 +156,14 @@ static inline bool op_case_concat(op_case *c, int i)
 static inline bool op_case_rmsnorm(op_case *c, int i)
 {
     static const op_shape shapes[] = {{2, {3, 5}}, {3, {2, 3, 64}}, {2, {5, 257}}, {2, {1, 1}}, {2, {0, 8}}, {1, {16}}, {2, {70, 128}}};
-    if (i >= OP_COUNT_OF(shapes)) {
+    const int n = OP_COUNT_OF(shapes);
+    if (i >= (c->op == CT_OP_rmsnorm ? n : 2 * n)) {
         return false;
     }
-    const op_shape *s = &shapes[i];
+    const op_shape *s = &shapes[i % n];
     const int64_t d = s->dims[s->ndim - 1];
     const double eps = i % 2 == 0 ? 1e-5 : 1e-2;
+    const bool has_addend = i >= n;
     if (c->op == CT_OP_rmsnorm) {
         c->attrs = OP_ATTRS(c->arena, ct_attrs_rmsnorm, eps);
         op_add_f(c, 1.5, s->ndim, s->dims);
@@ -172,12 +174,15 @@ static inline bool op_case_rmsnorm(op_case *c, int i)
     const ct_tensor *x = op_add_f(c, 1.5, s->ndim, s->dims);
     op_add_f(c, 1.0, 1, &d);
     const ct_tensor *rstd = op_add(c, CT_DTYPE_F32, false, s->ndim - 1, s->dims);
-    for (int64_t t = 0, n = op_numel(rstd); t < n; t++) {
+    for (int64_t t = 0, rows = op_numel(rstd); t < rows; t++) {
         double sum = 0.0;
         for (int64_t j = 0; j < d; j++) {
             sum += op_get(x, t * d + j) * op_get(x, t * d + j);
         }
         op_set(rstd, t, 1.0 / sqrt(sum / (double)d + eps));
+    }
+    if (has_addend) {
+        op_add_f(c, 1.0, s->ndim, s->dims);
     }
     return true;
 }
@@ -218,6 +223,49 @@ static inline bool op_case_rope(op_case *c, int i)
         op_set(pos, 2, (double)rows[i].bad);
     }
     op_add_rope_table(c, rows[i].length, d[3] / 2);
+    return true;
+}
+
+/* Heads of 8, 2, 64, 6 and 36 elements: whole vectors, parts of one, both. */
+static inline bool op_case_qkv_rope(op_case *c, int i)
+{
+    static const struct {
+        int64_t tokens[2], heads, kv_heads, h, length;
+        int32_t bad;
+    } rows[] = {{{2, 5}, 3, 1, 8, 9, -2}, {{1, 1}, 1, 1, 2, 1, -2},  {{1, 33}, 4, 2, 64, 40, -2}, {{2, 7}, 2, 2, 6, 8, -2},
+                {{3, 4}, 5, 5, 36, 7, -2}, {{2, 0}, 3, 1, 8, 9, -2}, {{1, 3}, 1, 1, 4, 5, 5},     {{1, 3}, 1, 1, 4, 5, -1}};
+    if (i >= OP_COUNT_OF(rows)) {
+        return false;
+    }
+    const int64_t *t = rows[i].tokens, heads = rows[i].heads, kv_heads = rows[i].kv_heads, h = rows[i].h;
+    if (c->op == CT_OP_qkv_rope) {
+        c->attrs = OP_ATTRS(c->arena, ct_attrs_qkv_rope, heads, kv_heads);
+        op_add_f(c, 1.0, OP_DIMS(t[0], t[1], (heads + 2 * kv_heads) * h));
+    } else {
+        for (int k = 0; k < 3; k++) {
+            op_add_f(c, 1.0, OP_DIMS(t[0], t[1], k == 0 ? heads : kv_heads, h));
+        }
+    }
+    const ct_tensor *pos = op_add_ids(c, (uint64_t)rows[i].length, 2, t);
+    if (rows[i].bad != -2) {
+        op_set(pos, 2, (double)rows[i].bad);
+    }
+    op_add_rope_table(c, rows[i].length, h / 2);
+    return true;
+}
+
+static inline bool op_case_swiglu(op_case *c, int i)
+{
+    static const op_shape shapes[] = {{1, {2}}, {2, {3, 14}}, {3, {2, 3, 34}}, {2, {5, 128}}, {2, {0, 6}}, {2, {3, 0}}, {2, {2, 2070}}};
+    if (i >= OP_COUNT_OF(shapes)) {
+        return false;
+    }
+    op_shape y = shapes[i];
+    y.dims[y.ndim - 1] /= 2;
+    if (c->op == CT_OP_swiglu_grad) {
+        op_add_f(c, 2.0, y.ndim, y.dims);
+    }
+    op_add_f(c, 2.0, shapes[i].ndim, shapes[i].dims);
     return true;
 }
 
@@ -287,7 +335,8 @@ static inline bool op_case_adamw(op_case *c, int i)
     } rows[] = {{CT_DTYPE_COUNT, CT_DTYPE_COUNT, 1, 37, 1.0f, 1}, {CT_DTYPE_COUNT, CT_DTYPE_COUNT, 1000, 37, 0.25f, 1},
                 {CT_DTYPE_F32, CT_DTYPE_F32, 3, 130, 0.5f, 1},    {CT_DTYPE_F32, CT_DTYPE_BF16, 7, 64, 1.0f, 1},
                 {CT_DTYPE_COUNT, CT_DTYPE_COUNT, 5, 37, 1.0f, 0}, {CT_DTYPE_COUNT, CT_DTYPE_COUNT, 0, 37, 1.0f, 1},
-                {CT_DTYPE_COUNT, CT_DTYPE_COUNT, 2, 0, 1.0f, 1},  {CT_DTYPE_COUNT, CT_DTYPE_COUNT, 2, 4133, 1.0f, 1}};
+                {CT_DTYPE_COUNT, CT_DTYPE_COUNT, 2, 0, 1.0f, 1},  {CT_DTYPE_COUNT, CT_DTYPE_COUNT, 2, 4133, 1.0f, 1},
+                {CT_DTYPE_BF16, CT_DTYPE_COUNT, 4, 1100, 0.5f, 1}};
     if (i >= OP_COUNT_OF(rows)) {
         return false;
     }
@@ -401,6 +450,12 @@ static inline bool op_standard_case(ct_arena *arena, uint64_t seed, int32_t op, 
     case CT_OP_rope_rows:
     case CT_OP_rotary_mul:
         return op_case_rope(out, i);
+    case CT_OP_qkv_rope:
+    case CT_OP_qkv_rope_grad:
+        return op_case_qkv_rope(out, i);
+    case CT_OP_swiglu:
+    case CT_OP_swiglu_grad:
+        return op_case_swiglu(out, i);
     case CT_OP_sdpa:
     case CT_OP_sdpa_grad:
     case CT_OP_sdpa_tnd:

@@ -207,6 +207,38 @@ static void norm_rows(void **state)
         (void)op_add_data(&bwd, fwd.f, true, fwd.in[1].data, OP_DIMS(s[1]));
         (void)op_add_data(&bwd, CT_DTYPE_F32, false, y.out[1].data, OP_DIMS(s[0]));
         check(&bwd);
+        (void)op_add_f(&bwd, 1.0, OP_DIMS(s[0], s[1])); /* the addend */
+        check(&bwd);
+        ct_arena_destroy(&arena);
+    }
+}
+
+static void split_rows(void **state)
+{
+    (void)state;
+    static const int64_t SHAPES[][4] = {{1, 1, 1, 2}, {70, 3, 1, 16}, {40, 2, 2, 22}, {9, 4, 1, 128}}; /* tokens, heads, kv heads, h */
+    for (size_t i = 0; i < 2 * sizeof SHAPES / sizeof SHAPES[0]; i++) {
+        const int64_t *s = SHAPES[i / 2], width = (s[1] + 2 * s[2]) * s[3];
+        const ct_attrs_qkv_rope attrs = {.heads = s[1], .kv_heads = s[2]};
+        ct_arena *arena = arena_new();
+        op_case c[4] = {op_case_begin(arena, 900 + i, CT_OP_qkv_rope, FLOATS[i % 2], &attrs),
+                        op_case_begin(arena, 920 + i, CT_OP_qkv_rope_grad, FLOATS[i % 2], NULL),
+                        op_case_begin(arena, 940 + i, CT_OP_swiglu, FLOATS[i % 2], NULL),
+                        op_case_begin(arena, 960 + i, CT_OP_swiglu_grad, FLOATS[i % 2], NULL)};
+        (void)op_add_f(&c[0], 1.0, OP_DIMS(1, s[0], width));
+        for (int k = 0; k < 3; k++) {
+            (void)op_add_f(&c[1], 1.0, OP_DIMS(1, s[0], k == 0 ? s[1] : s[2], s[3]));
+        }
+        for (int k = 0; k < 2; k++) {
+            (void)op_add_ids(&c[k], 50, OP_DIMS(1, s[0]));
+            op_add_rope_table(&c[k], 50, s[3] / 2);
+        }
+        (void)op_add_f(&c[2], 2.0, OP_DIMS(s[0], 2 * width));
+        (void)op_add_f(&c[3], 1.0, OP_DIMS(s[0], width));
+        (void)op_add_f(&c[3], 2.0, OP_DIMS(s[0], 2 * width));
+        for (int k = 0; k < 4; k++) {
+            check(&c[k]);
+        }
         ct_arena_destroy(&arena);
     }
 }
@@ -229,7 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matmul_tiles), cmocka_unit_test(attention_borders), cmocka_unit_test(loss_chunks),
-        cmocka_unit_test(pointwise_tails), cmocka_unit_test(norm_rows), cmocka_unit_test(embedding_rows),
+        cmocka_unit_test(pointwise_tails), cmocka_unit_test(norm_rows), cmocka_unit_test(split_rows), cmocka_unit_test(embedding_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -299,7 +299,7 @@ static inline void op_buffer_take(const ct_backend *b, void *device, ct_arena *a
     }
 }
 
-/* Which input output k is written over: as the row says for updates; `alias_in` for output 0 of an elementwise op. */
+/* Which input output k is written over: as the row says for updates; `alias_in` for output 0 of others. */
 static inline int32_t op_alias_of(const op_case *c, int32_t k, int32_t alias_in)
 {
     int64_t offset = 0;
@@ -321,7 +321,7 @@ static inline void op_join_input(const ct_backend *b, void *device, const op_cas
     }
 }
 
-/* alias_in: the input that output 0 of an elementwise op is written over; for a join, the input that lies in the output, OP_ALL_IN: all. */
+/* alias_in: the input that output 0 is written over, where the op may do that; for a join, the input that lies in the output, OP_ALL_IN: all. */
 static inline void op_execute_once(const ct_backend *b, const op_case *c, int32_t alias_in, op_result *r)
 {
     const char *op = ct_op_row(c->op)->name;
@@ -412,7 +412,7 @@ static inline void op_same_bits(const char *who, const op_case *c, const op_resu
     }
 }
 
-/* Runs the case; the kernel's status is in r. Twice, and once more over each input that an elementwise op may overwrite. */
+/* Runs the case; the kernel's status is in r. Twice, and once more over each input that it may overwrite. */
 static inline void op_execute(const ct_backend *b, const op_case *c, op_result *r)
 {
     op_result again;
@@ -429,8 +429,11 @@ static inline void op_execute(const ct_backend *b, const op_case *c, op_result *
         op_execute_once(b, c, k < c->n_in ? k : OP_ALL_IN, &again);
         op_same_bits(b->name, c, r, &again, "with inputs in its output");
     }
-    if ((row->flags & CT_OP_ELEMENTWISE) != 0) {
+    if ((row->flags & (CT_OP_ELEMENTWISE | CT_OP_IN_PLACE)) != 0) {
         for (int32_t k = 0; k < c->n_in; k++) {
+            if (c->in[k].ndim < 0 || c->in[k].dtype != r->out[0].dtype || op_bytes(&c->in[k]) != op_bytes(&r->out[0])) {
+                continue;
+            }
             op_execute_once(b, c, k, &again);
             op_same_bits(b->name, c, r, &again, "when written over an input");
         }

@@ -79,6 +79,7 @@ typedef struct gradient_row {
 static const gradient_row ROWS[] = {
     {CT_OP_rmsnorm, CT_OP_rmsnorm_grad, 2, {1, 2}, 2, {0, 1}},
     {CT_OP_silu_mul, CT_OP_silu_mul_grad, 2, {1, 2}, 2, {0, 1}},
+    {CT_OP_swiglu, CT_OP_swiglu_grad, 1, {1}, 1, {0}},
     {CT_OP_sdpa, CT_OP_sdpa_grad, 5, {1, 2, 3, 6, 7}, 3, {0, 1, 2}},
     {CT_OP_sdpa_tnd, CT_OP_sdpa_tnd_grad, 6, {1, 2, 3, 6, 7, 8}, 3, {0, 1, 2}},
 };
@@ -99,6 +100,9 @@ static void check_row(const gradient_row *row)
                                             row->forward == CT_OP_rmsnorm ? (const void *)&norm : c.attrs);
             for (int32_t k = 0; k < row->n_in; k++) {
                 forward.in[forward.n_in++] = c.in[row->from[k]];
+            }
+            for (int64_t e = 0; row->gradient == CT_OP_rmsnorm_grad && c.n_in == 5 && e < op_numel(&c.in[4]); e++) {
+                op_set(&r.out[0], e, op_get(&r.out[0], e) - op_get(&c.in[4], e)); /* the addend is no part of the gradient */
             }
             for (int32_t k = 0; k < row->n_grad; k++) {
                 check_gradient(&forward, &c.in[0], row->of[k], &r.out[k], bounds[k]);
@@ -123,15 +127,20 @@ static void test_silu_mul(void **state)
     (void)state;
     check_row(&ROWS[1]);
 }
-static void test_sdpa(void **state)
+static void test_swiglu(void **state)
 {
     (void)state;
     check_row(&ROWS[2]);
 }
-static void test_sdpa_tnd(void **state)
+static void test_sdpa(void **state)
 {
     (void)state;
     check_row(&ROWS[3]);
+}
+static void test_sdpa_tnd(void **state)
+{
+    (void)state;
+    check_row(&ROWS[4]);
 }
 
 /* dx and dw of the fused loss against differences of the evaluation form. */
@@ -207,7 +216,7 @@ static void test_linear(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rmsnorm), cmocka_unit_test(test_silu_mul), cmocka_unit_test(test_sdpa),
+        cmocka_unit_test(test_rmsnorm), cmocka_unit_test(test_silu_mul), cmocka_unit_test(test_swiglu), cmocka_unit_test(test_sdpa),
         cmocka_unit_test(test_sdpa_tnd), cmocka_unit_test(test_loss),    cmocka_unit_test(test_linear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

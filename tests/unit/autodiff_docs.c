@@ -19,7 +19,8 @@ static const char intro[] =
     "\n"
     "- **inputs**: how many; **outputs**: how many, or *attrs* where the attributes say.\n"
     "- **attributes**: name, kind and default.\n"
-    "- **properties**: *elementwise* outputs may be written over inputs; a *view* has no kernel; an *update* "
+    "- **properties**: *elementwise* outputs may be written over inputs, and output 0 of what works *in place*;\n"
+    "  the optional last input of an op with an *addend* is added to output 0; a *view* has no kernel; an *update* "
     "overwrites inputs; a *collective* is run by a\n"
     "  communication engine; *expensive* outputs are kept by selective checkpointing; a *matmul* is counted "
     "among its matmuls; *attention* reads q, k, v;\n"
@@ -43,7 +44,8 @@ static void add_flags(cti_str *s, uint32_t flags)
                  {CT_OP_UPDATE, "update"},           {CT_OP_COLLECTIVE, "collective"},
                  {CT_OP_UNORDERED, "unordered"},     {CT_OP_EXPENSIVE, "expensive"},
                  {CT_OP_MATMUL, "matmul"},           {CT_OP_ATTENTION, "attention"},
-                 {CT_OP_JOIN, "join"}};
+                 {CT_OP_JOIN, "join"},
+                 {CT_OP_IN_PLACE, "in place"},       {CT_OP_ADDEND, "addend"}};
     const char *sep = "";
     for (size_t i = 0; i < N_OF(names); i++) {
         if ((flags & names[i].bit) != 0) {

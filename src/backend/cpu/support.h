@@ -25,6 +25,8 @@
     HAVE(rmsnorm, CTI_CPU_FLOATS)                                \
     SCRATCH(rmsnorm_grad, CTI_CPU_FLOATS)                        \
     HAVE(rope, CTI_CPU_FLOATS)                                   \
+    HAVE(qkv_rope, CTI_CPU_FLOATS)                               \
+    HAVE(qkv_rope_grad, CTI_CPU_FLOATS)                          \
     HAVE(rope_rows, CT_BIT(F32))                                 \
     HAVE(rotary_mul, CTI_CPU_FLOATS)                             \
     SCRATCH(sdpa, CTI_CPU_FLOATS)                                \
@@ -34,6 +36,8 @@
     SCRATCH(sdpa_tnd_grad, CTI_CPU_FLOATS)                       \
     HAVE(silu_mul, CTI_CPU_FLOATS)                               \
     HAVE(silu_mul_grad, CTI_CPU_FLOATS)                          \
+    HAVE(swiglu, CTI_CPU_FLOATS)                                 \
+    HAVE(swiglu_grad, CTI_CPU_FLOATS)                            \
     SCRATCH(linear_cross_entropy, CTI_CPU_FLOATS)                \
     SCRATCH(linear_cross_entropy_eval, CTI_CPU_FLOATS)           \
     SCRATCH(sumsq, CTI_CPU_FLOATS)                               \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rmsnorm, rmsnorm_grad. With r = 1/sqrt(mean(x^2) + eps) and y = x r w:
- *     dx = r (dy w - x r^2 mean(dy w x)),  dw = sum over tokens of dy x r. */
+ *     dx = r (dy w - x r^2 mean(dy w x)) + c,  dw = sum over tokens of dy x r. */
 #include "backend/ref/ref.h"
 
 ct_status cti_ref_rmsnorm(const ct_launch *launch, ct_err *err)
@@ -50,7 +50,8 @@ ct_status cti_ref_rmsnorm_grad(const ct_launch *launch, ct_err *err)
         const double k = r * r * dot / (double)d;
         for (int64_t j = 0; j < d; j++) {
             const double a = cti_ref_load(x, t * d + j);
-            cti_ref_store(dx, t * d + j, r * (cti_ref_load(dy, t * d + j) * cti_ref_load(w, j) - a * k));
+            const double c = launch->n_in > 4 ? cti_ref_load(&launch->in[4], t * d + j) : 0.0;
+            cti_ref_store(dx, t * d + j, r * (cti_ref_load(dy, t * d + j) * cti_ref_load(w, j) - a * k) + c);
         }
     }
     for (int64_t j = 0; j < d; j++) {

@@ -26,6 +26,8 @@
     HAVE(rmsnorm,                   CTI_REF_FLOATS)        \
     WORK(rmsnorm_grad,              CTI_REF_FLOATS)        \
     HAVE(rope,                      CTI_REF_FLOATS)        \
+    HAVE(qkv_rope,                  CTI_REF_FLOATS)        \
+    HAVE(qkv_rope_grad,             CTI_REF_FLOATS)        \
     HAVE(rope_rows,                 CT_BIT(F32))           \
     HAVE(rotary_mul,                CTI_REF_FLOATS)        \
     WORK(sdpa,                      CTI_REF_FLOATS)        \
@@ -35,6 +37,8 @@
     WORK(sdpa_tnd_grad,             CTI_REF_FLOATS)        \
     HAVE(silu_mul,                  CTI_REF_FLOATS)        \
     HAVE(silu_mul_grad,             CTI_REF_FLOATS)        \
+    HAVE(swiglu,                    CTI_REF_FLOATS)        \
+    HAVE(swiglu_grad,               CTI_REF_FLOATS)        \
     WORK(linear_cross_entropy,      CTI_REF_FLOATS)        \
     WORK(linear_cross_entropy_eval, CTI_REF_FLOATS)        \
     HAVE(sumsq,                     CTI_REF_FLOATS)        \

@@ -76,12 +76,13 @@ size_t CTI_CPU_WORKSPACE(rmsnorm_grad)(const ct_launch *shapes)
     return (size_t)(cti_ceil_div(rows, chunk_rows(rows)) * t_last(x)) * sizeof(float);
 }
 
-/* With s = rstd: dx = s (dy w - x s^2 mean(dy w x)), dw += dy x s. */
+/* With s = rstd: dx = s (dy w - x s^2 mean(dy w x)) + c, dw += dy x s. */
 static void grad_row(const ct_launch *launch, int64_t r, int64_t d, float *dw)
 {
     const ct_tensor *dy = &launch->in[0], *x = &launch->in[1], *w = &launch->in[2], *dx = &launch->out[0];
     const float s = ((const float *)launch->in[3].data)[r];
-    float bd[CTI_BLOCK], bx[CTI_BLOCK], bw[CTI_BLOCK], bdx[CTI_BLOCK];
+    const ct_tensor *add = launch->n_in > 4 ? &launch->in[4] : NULL;
+    float bd[CTI_BLOCK], bx[CTI_BLOCK], bw[CTI_BLOCK], bdx[CTI_BLOCK], badd[CTI_BLOCK];
     vf acc[2] = {{0}, {0}};
     float tail = 0;
     for (int64_t i = 0; i < d; i += CTI_BLOCK) {
@@ -100,9 +101,10 @@ static void grad_row(const ct_launch *launch, int64_t r, int64_t d, float *dw)
         const float *pd = v_view(dy->data, dy->dtype, r * d + i, n, bd);
         const float *px = v_view(x->data, x->dtype, r * d + i, n, bx);
         const float *pw = v_view(w->data, w->dtype, i, n, bw);
+        const float *pa = add != NULL ? v_view(add->data, add->dtype, r * d + i, n, badd) : NULL;
         float *pdx = v_out(dx->data, dx->dtype, r * d + i, bdx);
         for (int64_t j = 0; j < n; j++) {
-            pdx[j] = s * (pd[j] * pw[j] - px[j] * c);
+            pdx[j] = s * (pd[j] * pw[j] - px[j] * c) + (pa ? pa[j] : 0.0f);
         }
         v_put(dx->data, dx->dtype, r * d + i, bdx, n);
     }
@@ -147,7 +149,7 @@ static void sum_columns(void *ctx, int64_t first, int64_t end, int thread)
 
 ct_status CTI_CPU_FN(rmsnorm_grad)(const ct_launch *launch, ct_err *err)
 {
-    CT_TRY(check_floats("rmsnorm_grad", "input", launch->in, 3, err));
+    CT_TRY(check_floats("rmsnorm_grad", "input", launch->in, launch->n_in, err));
     CT_TRY(check_scratch("rmsnorm_grad", launch, CTI_CPU_WORKSPACE(rmsnorm_grad)(launch), err));
     norm_sums s = {.launch = launch, .rows = t_rows(&launch->in[1]), .d = t_last(&launch->in[1]), .part = launch->workspace};
     s.step = chunk_rows(s.rows);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementwise kernels: add, mul, scale, cast, accumulate, silu_mul and its gradient. In f32, rounded once; outputs may be
+/* Elementwise kernels: add, mul, scale, cast, accumulate, silu_mul and swiglu and their gradients. In f32, rounded once; outputs may be
  * written over inputs. */
 #include "backend/cpu/isa/cpu_kernel.h"
+#include "backend/cpu/isa/cpu_vector.h"
 #include "base/pool.h"
 
 /* Blocks [at, at + n) of [first, end). */
@@ -283,4 +284,81 @@ ct_status CTI_CPU_FN(silu_mul_grad)(const ct_launch *launch, ct_err *err)
 {
     CT_TRY(check_floats("silu_mul_grad", "input", launch->in, 3, err));
     return run_spans(launch, silu_mul_grad_spans);
+}
+
+/* Row r of y, from the halves of row r of gu. */
+CTI_INLINE void swiglu_row(const void *gu, void *y, int64_t r, int64_t f, const bool is_bf16)
+{
+    const int64_t g = 2 * r * f, u = g + f, to = r * f;
+    int64_t i = 0;
+    for (; i + CTI_VL <= f; i += CTI_VL) {
+        const vf vg = v_fetch(gu, g + i, is_bf16);
+        v_place(y, to + i, vg * sigmoid(vg) * v_fetch(gu, u + i, is_bf16), is_bf16);
+    }
+    if (i < f) {
+        const vf vg = v_fetch_part(gu, g + i, f - i, is_bf16);
+        v_place_part(y, to + i, f - i, vg * sigmoid(vg) * v_fetch_part(gu, u + i, f - i, is_bf16), is_bf16);
+    }
+}
+
+static void swiglu_rows(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const ct_launch *launch = ctx;
+    const ct_tensor *gu = &launch->in[0], *y = &launch->out[0];
+    (void)thread;
+    for (int64_t r = first; r < end; r++) {
+        if (y->dtype == CT_DTYPE_BF16) {
+            swiglu_row(gu->data, y->data, r, t_last(y), true);
+        } else {
+            swiglu_row(gu->data, y->data, r, t_last(y), false);
+        }
+    }
+}
+
+ct_status CTI_CPU_FN(swiglu)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("swiglu", "input", launch->in, 1, err));
+    cti_pool_run(t_rows(&launch->out[0]), grain_of(t_last(&launch->in[0])), swiglu_rows, (void *)launch);
+    return CT_OK;
+}
+
+/* Row r of dgu, which may be gu. */
+CTI_INLINE void swiglu_grad_row(const void *dy, const void *gu, void *dgu, int64_t r, int64_t f, const bool is_bf16)
+{
+    const int64_t from = r * f, g = 2 * from, u = g + f;
+    vf dg, du;
+    int64_t i = 0;
+    for (; i + CTI_VL <= f; i += CTI_VL) {
+        silu_grad(v_fetch(dy, from + i, is_bf16), v_fetch(gu, g + i, is_bf16), v_fetch(gu, u + i, is_bf16), &dg, &du);
+        v_place(dgu, g + i, dg, is_bf16);
+        v_place(dgu, u + i, du, is_bf16);
+    }
+    if (i < f) {
+        const int64_t n = f - i;
+        silu_grad(v_fetch_part(dy, from + i, n, is_bf16), v_fetch_part(gu, g + i, n, is_bf16), v_fetch_part(gu, u + i, n, is_bf16),
+                  &dg, &du);
+        v_place_part(dgu, g + i, n, dg, is_bf16);
+        v_place_part(dgu, u + i, n, du, is_bf16);
+    }
+}
+
+static void swiglu_grad_rows(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const ct_launch *launch = ctx;
+    const ct_tensor *dy = &launch->in[0], *gu = &launch->in[1], *dgu = &launch->out[0];
+    (void)thread;
+    for (int64_t r = first; r < end; r++) {
+        if (dy->dtype == CT_DTYPE_BF16) {
+            swiglu_grad_row(dy->data, gu->data, dgu->data, r, t_last(dy), true);
+        } else {
+            swiglu_grad_row(dy->data, gu->data, dgu->data, r, t_last(dy), false);
+        }
+    }
+}
+
+ct_status CTI_CPU_FN(swiglu_grad)(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(check_floats("swiglu_grad", "input", launch->in, 2, err));
+    cti_pool_run(t_rows(&launch->in[0]), grain_of(t_last(&launch->out[0])), swiglu_grad_rows, (void *)launch);
+    return CT_OK;
 }
