@@ -144,26 +144,57 @@ static ct_status emit_adamw(emit *e, int32_t i, const ct_optim_values *v, ct_val
     return ct_op_emit(e->g, CT_OP_adamw, &attrs, in, 8, out, err);
 }
 
+/* The gradient of one micro-batch is the step's. Rounded to the parameters' dtype, as accumulating does; where backward made it in bf16 and
+ * widened it, its source has the same values. */
+static ct_status take_gradient(emit *e, int32_t i, ct_dtype dtype, ct_err *err)
+{
+    const ct_value *grad = ct_graph_value_c(e->g, e->grads[i]);
+    const ct_node *node = grad->producer >= 0 ? ct_graph_node_c(e->g, grad->producer) : NULL;
+    e->acc[i] = e->grads[i];
+    if (node != NULL && node->op == CT_OP_cast && grad->dtype == CT_DTYPE_F32 &&
+        ct_graph_value_c(e->g, node->in[0])->dtype == CT_DTYPE_BF16) {
+        e->acc[i] = node->in[0];
+        return CT_OK;
+    }
+    return grad->dtype == dtype ? CT_OK : ct_op_cast(e->g, e->grads[i], dtype, &e->acc[i], err);
+}
+
+/* What the optimizer reads: acc[] and the loss. */
+static ct_status gather_gradients(emit *e, ct_value_id *loss, ct_optim_values *v, ct_err *err)
+{
+    const bool is_one = e->spec->has_one_micro_batch;
+    ct_value_id loss_acc;
+    v->first = CT_NO_VALUE;
+    if (!is_one) {
+        CT_TRY(named(e, CT_VALUE_INPUT, "first", "", CT_DTYPE_I32, 1, &v->first, err));
+        CT_TRY(named(e, CT_VALUE_STATE, "loss", "", CT_DTYPE_F64, 1, &loss_acc, err));
+        CT_TRY(accumulate(e, loss_acc, *loss, v->first, loss, err));
+    }
+    for (int32_t i = 0; i < e->layout->n_groups; i++) {
+        if (e->grads[i] == CT_NO_VALUE) {
+            return CT_FAIL(err, CT_ERR_STATE, "the loss does not depend on the parameters '%s'", e->layout->groups[i].name);
+        }
+        const ct_value flat = *ct_graph_value_c(e->g, e->flats[i]);
+        if (is_one) {
+            CT_TRY(take_gradient(e, i, flat.dtype, err));
+        } else {
+            CT_TRY(named(e, CT_VALUE_GRAD, "grad", e->layout->groups[i].name, flat.dtype, flat.dims[0], &e->acc[i], err));
+            CT_TRY(accumulate(e, e->acc[i], e->grads[i], v->first, &e->acc[i], err));
+        }
+    }
+    return CT_OK;
+}
+
 static ct_status emit_all(emit *e, ct_value_id loss, ct_optim_values *v, ct_err *err)
 {
     ct_graph *g = e->g;
     const int32_t n = e->layout->n_groups;
-    ct_value_id loss_acc, sq, clip[3];
-    CT_TRY(named(e, CT_VALUE_INPUT, "first", "", CT_DTYPE_I32, 1, &v->first, err));
-    CT_TRY(named(e, CT_VALUE_INPUT, "step", "", CT_DTYPE_I64, 1, &v->step, err));
-    CT_TRY(named(e, CT_VALUE_INPUT, "lr", "", CT_DTYPE_F64, e->spec->n_groups, &v->lr, err));
-    CT_TRY(named(e, CT_VALUE_STATE, "loss", "", CT_DTYPE_F64, 1, &loss_acc, err));
+    ct_value_id sq, clip[3];
     CT_TRY(ct_graph_set_scope(g, "optimizer", err));
     ct_graph_set_program(g, CT_PROGRAM_BACKWARD);
-    CT_TRY(accumulate(e, loss_acc, loss, v->first, &loss_acc, err));
-    for (int32_t i = 0; i < n; i++) {
-        if (e->grads[i] == CT_NO_VALUE) {
-            return CT_FAIL(err, CT_ERR_STATE, "the loss does not depend on the parameters '%s'", e->layout->groups[i].name);
-        }
-        const ct_value *flat = ct_graph_value_c(g, e->flats[i]);
-        CT_TRY(named(e, CT_VALUE_GRAD, "grad", e->layout->groups[i].name, flat->dtype, flat->dims[0], &e->acc[i], err));
-        CT_TRY(accumulate(e, e->acc[i], e->grads[i], v->first, &e->acc[i], err));
-    }
+    CT_TRY(gather_gradients(e, &loss, v, err));
+    CT_TRY(named(e, CT_VALUE_INPUT, "step", "", CT_DTYPE_I64, 1, &v->step, err));
+    CT_TRY(named(e, CT_VALUE_INPUT, "lr", "", CT_DTYPE_F64, e->spec->n_groups, &v->lr, err));
     ct_graph_set_program(g, CT_PROGRAM_OPTIMIZER);
     ct_value_id *squares = ct_arena_alloc(ct_graph_arena(g), (size_t)n * sizeof *squares, err);
     if (squares == NULL) {
@@ -175,7 +206,7 @@ static ct_status emit_all(emit *e, ct_value_id loss, ct_optim_values *v, ct_err 
     CT_TRY(ct_op_emit(g, CT_OP_add_n, NULL, squares, n, &sq, err));
     /* Shards of the gradient are disjoint over dp_shard and equal over dp_replicate; losses are every rank's own. */
     CT_TRY(reduce_over(e, CT_AXIS_DP_SHARD, &sq, err));
-    v->loss = loss_acc;
+    v->loss = loss;
     CT_TRY(reduce_over(e, CT_AXIS_DP_SHARD, &v->loss, err));
     CT_TRY(reduce_over(e, CT_AXIS_DP_REPLICATE, &v->loss, err));
     const ct_attrs_clip attrs = {.max_norm = e->spec->max_norm};

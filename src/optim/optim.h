@@ -23,11 +23,12 @@ typedef struct ct_optim_spec {
     int32_t n_groups;
     double max_norm;
     bool has_bf16_moments; /* moments in bf16 instead of the parameters' dtype */
+    bool has_one_micro_batch; /* a step: the optimizer reads the gradients where backward made them, nothing is accumulated */
 } ct_optim_spec;
 
 /* What the host writes and reads around the emitted programs. */
 typedef struct ct_optim_values {
-    ct_value_id first; /* INPUT i32 [1]: 1 for the first micro-batch of a step; gradients and loss start anew */
+    ct_value_id first; /* INPUT i32 [1]: 1 for the first micro-batch of a step; gradients and loss start anew. CT_NO_VALUE with one micro-batch */
     ct_value_id step;  /* INPUT i64 [1]: number of this update, from 1 */
     ct_value_id lr;    /* INPUT f64 [n_groups] */
     ct_value_id loss;  /* f64 [1]: the step's loss over all data ranks */
@@ -35,7 +36,7 @@ typedef struct ct_optim_values {
     ct_value_id go;    /* i32 [1]: 1 where the update was made, 0 where something was not finite */
 } ct_optim_values;
 
-/* BACKWARD: grads into GRAD "grad.<group>" (the parameters' dtype), loss into STATE "loss". OPTIMIZER: loss and squared norm summed over
+/* BACKWARD: grads into GRAD "grad.<group>" (the parameters' dtype), loss into STATE "loss"; neither with one micro-batch. OPTIMIZER: loss and squared norm summed over
  * the data axes, clip, AdamW in place on the PARAMs with STATE "exp_avg.<group>" and "exp_avg_sq.<group>". A group whose gradient
  * is CT_NO_VALUE is not updated.
  * ERR_USAGE: a pattern is no regular expression, matches nothing, or a parameter is matched by none. */

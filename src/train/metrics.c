@@ -82,8 +82,13 @@ void cti_log_plan(ct_log *log, const ct_plan *plan)
                 {CT_VALUE_CONST, "tables"},     {CT_VALUE_INPUT, "inputs"},           {CT_VALUE_ACT, "activations"}};
     char line[512], text[32];
     size_t used = 0;
+    const bool keeps_gradients = plan->class_bytes[CT_VALUE_GRAD] > 0; /* else they lie among the activations */
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const int n = snprintf(line + used, sizeof line - used, "%s %s, ", rows[i].name,
+        if (rows[i].kind == CT_VALUE_GRAD && !keeps_gradients) {
+            continue;
+        }
+        const bool is_mixed = rows[i].kind == CT_VALUE_ACT && !keeps_gradients;
+        const int n = snprintf(line + used, sizeof line - used, "%s %s, ", is_mixed ? "activations and gradients" : rows[i].name,
                                cti_format_bytes(plan->class_bytes[rows[i].kind], text));
         used += n > 0 ? (size_t)n : 0;
     }

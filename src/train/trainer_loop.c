@@ -47,7 +47,7 @@ static ct_status feed_micro_batch(cti_trainer *t, int32_t index, float inv_token
     CT_TRY(write_input(t, t->step->build.segments, b->segments, err));
     CT_TRY(write_input(t, t->step->build.n_segments, &n_segments, err));
     CT_TRY(write_input(t, t->step->build.inv_tokens, &inv_tokens, err));
-    return write_input(t, t->step->optim.first, &first, err);
+    return t->step->optim.first != CT_NO_VALUE ? write_input(t, t->step->optim.first, &first, err) : CT_OK;
 }
 
 static ct_status feed_update(cti_trainer *t, int64_t step, ct_err *err)

@@ -312,7 +312,8 @@ static ct_status build_model(cti_trainer *t, ct_err *err)
     o.optim = (ct_optim_spec){.groups = t->groups,
                               .n_groups = t->n_groups,
                               .max_norm = training->max_norm,
-                              .has_bf16_moments = strcmp(optimizer->implementation, "fused_opt_states_bf16") == 0};
+                              .has_bf16_moments = strcmp(optimizer->implementation, "fused_opt_states_bf16") == 0,
+                              .has_one_micro_batch = t->accumulation == 1};
     CT_TRY(cti_step_create(t->alloc, spec, &o, &t->step, err));
     CT_INFO(t->log, "Applied FSDP to the model");
     const ct_value_id keep[3] = {t->step->optim.loss, t->step->optim.norm, t->step->optim.go};

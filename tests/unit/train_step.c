@@ -33,6 +33,7 @@ typedef struct run_options {
     ct_recompute_mode mode;
     ct_dtype compute;
     int accumulation;
+    bool keeps_gradients; /* though there is one micro-batch */
 } run_options;
 
 static void small_spec(ct_tree *tree, ct_component **out)
@@ -73,7 +74,10 @@ static void run(const run_options *o, double *losses, double *norms)
                                  .seq_len = S,
                                  .loss_chunks = 2,
                                  .recompute = {.mode = o->mode},
-                                 .optim = {&group, 1, 1.0, false}};
+                                 .optim = {.groups = &group,
+                                           .n_groups = 1,
+                                           .max_norm = 1.0,
+                                           .has_one_micro_batch = o->accumulation == 1 && !o->keeps_gradients}};
     cti_step *s = NULL;
     if (cti_step_create(alloc, spec, &so, &s, &err) != CT_OK) {
         fail_msg("%s", err.message);
@@ -110,7 +114,9 @@ static void run(const run_options *o, double *losses, double *norms)
             put(e, s, s->build.segments, segments);
             put(e, s, s->build.n_segments, &n_segments);
             put(e, s, s->build.inv_tokens, &inv);
-            put(e, s, s->optim.first, &first);
+            if (s->optim.first != CT_NO_VALUE) {
+                put(e, s, s->optim.first, &first);
+            }
             if (ct_runtime_run(e->runtime, 0, CT_PROGRAM_FORWARD, &err) != CT_OK ||
                 ct_runtime_run(e->runtime, 0, CT_PROGRAM_BACKWARD, &err) != CT_OK) {
                 fail_msg("%s", err.message);
@@ -135,7 +141,7 @@ static void test_losses_fall(void **state)
 {
     (void)state;
     double loss[N_STEPS], norm[N_STEPS];
-    run(&(run_options){ct_backend_ref(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1}, loss, norm);
+    run(&(run_options){ct_backend_ref(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false}, loss, norm);
     printf("loss %.6f .. %.6f, norm %.6f\n", loss[0], loss[N_STEPS - 1], norm[0]);
     assert_true(loss[0] > 6.5 && loss[0] < 9.0); /* near ln(2048) = 7.6 */
     assert_true(loss[N_STEPS - 1] < loss[0] - 0.1);
@@ -148,9 +154,9 @@ static void test_recompute_is_bitwise(void **state)
     double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
     for (int dtype = 0; dtype < 2; dtype++) {
         const ct_dtype compute = dtype == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16;
-        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1}, loss, norm);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, false}, loss, norm);
         for (int mode = CT_RECOMPUTE_SELECTIVE; mode <= CT_RECOMPUTE_FULL; mode++) {
-            run(&(run_options){ct_backend_cpu(), (ct_recompute_mode)mode, compute, 1}, loss2, norm2);
+            run(&(run_options){ct_backend_cpu(), (ct_recompute_mode)mode, compute, 1, false}, loss2, norm2);
             assert_memory_equal(loss, loss2, sizeof loss);
             assert_memory_equal(norm, norm2, sizeof norm);
         }
@@ -162,11 +168,25 @@ static void test_accumulation(void **state)
 {
     (void)state;
     double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
-    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1}, loss, norm);
-    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2}, loss2, norm2);
+    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false}, loss, norm);
+    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2, false}, loss2, norm2);
     const double bound = (double)(B * S) * ct_dtype_unit_roundoff(CT_DTYPE_F32) * 4.0;
     assert_true(fabs(loss[0] - loss2[0]) <= bound * loss[0]);
     assert_true(fabs(norm[0] - norm2[0]) <= bound * norm[0]);
+}
+
+/* Reading the gradient where it was made is what accumulating one micro-batch comes to, and needs no buffer for it. */
+static void test_one_micro_batch(void **state)
+{
+    (void)state;
+    double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
+    for (int dtype = 0; dtype < 2; dtype++) {
+        const ct_dtype compute = dtype == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16;
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, false}, loss, norm);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, true}, loss2, norm2);
+        assert_memory_equal(loss, loss2, sizeof loss);
+        assert_memory_equal(norm, norm2, sizeof norm);
+    }
 }
 
 int main(void)
@@ -175,6 +195,7 @@ int main(void)
         cmocka_unit_test(test_losses_fall),
         cmocka_unit_test(test_recompute_is_bitwise),
         cmocka_unit_test(test_accumulation),
+        cmocka_unit_test(test_one_micro_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
