@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: slow
+# rooms: comm/gloo
 # The quick start for two cards on two processes, float32 and bfloat16 storage: FSDP over both, lines with their prefix, halves that sum to the
 # whole, and the losses of one rank that reads two streams.
 set -eu

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: slow
+# rooms: comm/gloo
 # A run saved by two ranks goes on with one, and the reverse, at the same place in the data and within rounding of the run that never changed; and
 # a rank that dies ends the other one with a line that names it.
 set -eu
