@@ -3,11 +3,11 @@
 #include "train/engine.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
+#include "base/pool.h"
 
 static size_t workspace(void *ctx, const ct_node *node, const ct_launch *shapes_only)
 {
@@ -129,102 +129,89 @@ ct_status cti_engine_flat_dtype(const cti_engine *e, const char *prefix, const c
 
 /* ---- weights ---------------------------------------------------------------------------------------------------- */
 
-static double init_value(const ct_init *init, cti_rng_key key, int64_t index)
-{
-    switch (init->kind) {
-    case CT_INIT_CONST:
-        return init->value;
-    case CT_INIT_NORMAL:
-        return init->std * cti_rng_normal(key, (uint64_t)index);
-    case CT_INIT_TRUNC_NORMAL:
-        return cti_rng_trunc_normal(key, (uint64_t)index, init->std, init->low, init->high);
-    }
-    return 0.0;
-}
-
-typedef struct fill_job { /* elements [begin, end) of a parameter, into host memory */
+typedef struct fill_job { /* a parameter's elements from `begin` on, into host memory */
     const ct_init *init;
     cti_rng_key key;
-    int64_t begin, end;
+    int64_t begin;
     ct_dtype dtype;
     void *out;
 } fill_job;
 
-static void *fill_range(void *arg)
+static void init_values(const fill_job *job, int64_t first, double *out, int64_t n)
 {
-    const fill_job *job = arg;
-    for (int64_t i = job->begin; i < job->end; i++) {
-        const float f = (float)init_value(job->init, job->key, i);
-        if (job->dtype == CT_DTYPE_BF16) {
-            ((uint16_t *)job->out)[i - job->begin] = cti_f32_to_bf16(f);
-        } else {
-            ((float *)job->out)[i - job->begin] = f;
+    const ct_init *init = job->init;
+    switch (init->kind) {
+    case CT_INIT_CONST:
+        for (int64_t i = 0; i < n; i++) {
+            out[i] = init->value;
+        }
+        break;
+    case CT_INIT_NORMAL:
+        cti_rng_normals(job->key, (uint64_t)first, out, n);
+        for (int64_t i = 0; i < n; i++) {
+            out[i] *= init->std;
+        }
+        break;
+    case CT_INIT_TRUNC_NORMAL:
+        cti_rng_trunc_normals(job->key, (uint64_t)first, init->std, init->low, init->high, out, n);
+        break;
+    }
+}
+
+/* Each element is a pure function of its index: who computes it does not matter. */
+static void fill_range(void *ctx, int64_t first, int64_t end, int thread)
+{
+    enum { PIECE = 512 };
+    const fill_job *job = ctx;
+    double values[PIECE];
+    (void)thread;
+    for (int64_t at = first; at < end; at += PIECE) {
+        const int64_t n = cti_min_i64(PIECE, end - at);
+        init_values(job, job->begin + at, values, n);
+        for (int64_t i = 0; i < n; i++) {
+            if (job->dtype == CT_DTYPE_BF16) {
+                ((uint16_t *)job->out)[at + i] = cti_f32_to_bf16((float)values[i]);
+            } else {
+                ((float *)job->out)[at + i] = (float)values[i];
+            }
         }
     }
-    return NULL;
 }
 
-/* Splits the range over as many threads as there are cores; each element is a pure function of its index. */
-static void fill_parallel(const fill_job *whole)
-{
-    enum { MAX_THREADS = 16, SMALL = 1 << 14 };
-    pthread_t threads[MAX_THREADS];
-    fill_job jobs[MAX_THREADS];
-    const int64_t n = whole->end - whole->begin;
-    int64_t n_jobs = cti_min_i64(cti_min_i64(cti_usable_cores(), MAX_THREADS), cti_ceil_div(n, SMALL));
-    int started = 0;
-    for (int64_t j = 0; j < n_jobs; j++) {
-        jobs[j] = *whole;
-        jobs[j].begin = whole->begin + n * j / n_jobs;
-        jobs[j].end = whole->begin + n * (j + 1) / n_jobs;
-        jobs[j].out = (char *)whole->out + (size_t)(jobs[j].begin - whole->begin) * ct_dtype_size_bytes(whole->dtype);
-    }
-    while (started + 1 < n_jobs && pthread_create(&threads[started], NULL, fill_range, &jobs[started]) == 0) {
-        started++;
-    }
-    for (int64_t j = started; j < n_jobs; j++) {
-        (void)fill_range(&jobs[j]);
-    }
-    for (int j = 0; j < started; j++) {
-        (void)pthread_join(threads[j], NULL); /* cannot fail for a joinable thread of ours */
-    }
-}
+enum { INIT_CHUNK = 1 << 17 }; /* elements: half a MiB, which stays in the cache between filling and copying */
 
 static ct_status init_member(cti_engine *e, const ct_flat_layout *layout, const ct_flat_group *group, int32_t m,
-                             const ct_init *init, int64_t coord, uint64_t seed, ct_err *err)
+                             const ct_init *init, int64_t coord, uint64_t seed, void *host, ct_err *err)
 {
-    enum { CHUNK = 1 << 20 };
     int64_t begin, end, shard_begin, shard_end;
-    ct_dtype dtype;
-    CT_TRY(cti_engine_flat_dtype(e, "flat", group->name, &dtype, err));
+    fill_job job = {.init = init, .key = cti_rng_key_make(seed, group->members[m].name), .out = host};
+    CT_TRY(cti_engine_flat_dtype(e, "flat", group->name, &job.dtype, err));
     ct_flat_local_range(group, m, layout->degree, coord, &begin, &end);
     ct_flat_range(group->total, layout->degree, coord, &shard_begin, &shard_end);
-    void *host = ct_alloc_zeroed(e->alloc, (size_t)cti_min_i64(CHUNK, end - begin), ct_dtype_size_bytes(dtype), err);
-    if (host == NULL) {
-        return CT_ERR_MEMORY;
+    for (job.begin = begin; job.begin < end; job.begin += INIT_CHUNK) {
+        const int64_t n = cti_min_i64(INIT_CHUNK, end - job.begin);
+        cti_pool_run(n, 1 << 12, fill_range, &job);
+        CT_TRY(cti_engine_write_flat(e, "flat", group->name, group->members[m].offset + job.begin - shard_begin, n, host, err));
     }
-    ct_status st = CT_OK;
-    for (int64_t at = begin; at < end && st == CT_OK; at += CHUNK) {
-        const fill_job job = {init, cti_rng_key_make(seed, group->members[m].name), at, cti_min_i64(at + CHUNK, end), dtype,
-                              host};
-        fill_parallel(&job);
-        st = cti_engine_write_flat(e, "flat", group->name, group->members[m].offset + at - shard_begin, job.end - at,
-                                   host, err);
-    }
-    ct_alloc_free(e->alloc, host);
-    return st;
+    return CT_OK;
 }
 
 ct_status cti_engine_init_weights(cti_engine *e, const ct_flat_layout *layout, const ct_build *build, int64_t coord,
                                   uint64_t seed, ct_err *err)
 {
+    float *host = CT_NEW_ARRAY(e->alloc, float, INIT_CHUNK, err);
+    if (host == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    ct_status st = CT_OK;
     for (int32_t g = 0; g < layout->n_groups; g++) {
-        for (int32_t m = 0; m < layout->groups[g].n_members; m++) {
-            CT_TRY(init_member(e, layout, &layout->groups[g], m,
-                               &build->params[layout->groups[g].members[m].param_index].init, coord, seed, err));
+        for (int32_t m = 0; m < layout->groups[g].n_members && st == CT_OK; m++) {
+            st = init_member(e, layout, &layout->groups[g], m,
+                             &build->params[layout->groups[g].members[m].param_index].init, coord, seed, host, err);
         }
     }
-    return CT_OK;
+    ct_alloc_free(e->alloc, host);
+    return st;
 }
 
 ct_status cti_engine_init_consts(cti_engine *e, const ct_build *build, ct_err *err)

@@ -24,7 +24,6 @@ typedef enum cpu_level {
 typedef struct cpu_device {
     const ct_alloc *alloc; /* borrows */
     cpu_level level;
-    double peak_flops, peak_flops_bf16; /* 0 until device_facts measured them */
 } cpu_device;
 
 static bool cpu_runs(cpu_level level)
@@ -136,7 +135,7 @@ typedef struct peak_run {
 
 static void run_loop(void *ctx, int64_t first, int64_t end, int thread)
 {
-    enum { N = 20000 };
+    enum { N = 10000 };
     peak_run *run = ctx;
     (void)thread;
     run->flops += (int64_t)run->loop((end - first) * N);
@@ -144,9 +143,9 @@ static void run_loop(void *ctx, int64_t first, int64_t end, int thread)
 
 static double measure(loop_fn loop)
 {
-    /* A round takes about half a millisecond: the best one counts. Several turns a thread, so that one that comes late does not
-     * halve the rate. */
-    enum { ROUNDS = 16, TURNS = 8 };
+    /* A round takes about a quarter of a millisecond: the best one counts. Several turns a thread, so that one that comes late does
+     * not halve the rate. */
+    enum { ROUNDS = 8, TURNS = 8 };
     const int threads = cti_pool_threads();
     double best = 0;
     for (int r = 0; r < ROUNDS; r++) {
@@ -195,23 +194,24 @@ static void device_close(void **device)
     }
 }
 
-/* Peaks are measured at the first call (about 2 ms each), so that opening costs nothing. bf16 is native where its products are: levels
- * without them widen it, even where the CPU has them. */
+/* Peaks are measured once in a process (about 2 ms each), at the first call, so that opening costs nothing. bf16 is native where its
+ * products are: levels without them widen it, even where the CPU has them. */
 static ct_status device_facts(void *device, ct_device_facts *out_facts, ct_err *err)
 {
+    static _Atomic double peaks[LEVEL_COUNT], peaks_bf16[LEVEL_COUNT];
     (void)err;
-    cpu_device *d = device;
-    if (d->peak_flops <= 0) {
-        d->peak_flops = cti_cpu_measure_peak((int)d->level);
-        d->peak_flops_bf16 = cti_cpu_measure_peak_bf16((int)d->level);
+    const cpu_level level = ((const cpu_device *)device)->level;
+    if (peaks[level] <= 0) {
+        peaks_bf16[level] = cti_cpu_measure_peak_bf16((int)level);
+        peaks[level] = cti_cpu_measure_peak((int)level);
     }
     memset(out_facts, 0, sizeof *out_facts);
     cti_cpu_name(out_facts->name, sizeof out_facts->name);
     (void)snprintf(out_facts->type, sizeof out_facts->type, "CPU");
     out_facts->memory_bytes = cti_memory_bytes();
-    out_facts->peak_flops = d->peak_flops;
-    out_facts->peak_flops_bf16 = d->peak_flops_bf16;
-    out_facts->has_native_bf16 = d->peak_flops_bf16 > 0;
+    out_facts->peak_flops = peaks[level];
+    out_facts->peak_flops_bf16 = peaks_bf16[level];
+    out_facts->has_native_bf16 = peaks_bf16[level] > 0;
     return CT_OK;
 }
 
