@@ -252,7 +252,7 @@ static void check_product(const product *p, uint64_t seed)
             memcpy(first, o.y, o.y_bytes);
         } else if (memcmp(first, o.y, o.y_bytes) != 0) {
             describe(p);
-            fail_msg("other bits with 3 threads");
+            fail_msg("other bits with %d threads", threads);
         }
     }
     cti_pool_set_threads(before);
