@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/cpu_internal.h"
@@ -16,6 +17,8 @@
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
+
+enum { MAX_TRIES = 20 };
 
 #define LOOP_PROTO(name, text)                                                                                       \
     double cti_cpu_bench_dot_##name(int64_t n);                                                                      \
@@ -58,19 +61,18 @@ static void rate_turn(void *ctx, int64_t first, int64_t end, int thread)
     r->done += (int64_t)r->loop((end - first) * r->n);
 }
 
-/* What a loop does a second on all threads, several turns a thread as cti_cpu_measure_peak() does; the best of 20 rounds. */
-static double rate_of(loop_fn loop, int64_t n)
+/* Raises best to what a loop does a second on all threads, in the best of some rounds of about half a millisecond; several turns a
+ * thread, as cti_cpu_measure_peak() does. */
+static void raise_rate(double *best, loop_fn loop, int64_t n)
 {
     const int threads = cti_pool_threads();
-    double best = 0;
-    for (int r = 0; r < 20; r++) {
+    for (int r = 0; r < 8; r++) {
         rate_run run = {.loop = loop, .n = n};
         const int64_t start = cti_now_ns();
         cti_pool_tasks((int64_t)threads * 8, threads, rate_turn, &run);
         const double rate = (double)run.done / cti_seconds_since(start);
-        best = rate > best ? rate : best;
+        *best = rate > *best ? rate : *best;
     }
-    return best;
 }
 
 static void copy_plain(void *to_from, int64_t first, int64_t end, int thread)
@@ -97,36 +99,55 @@ static void copy_stream(void *to_from, int64_t first, int64_t end, int thread)
 #endif
 }
 
-static double copy_rate(const bench *b)
+/* Sums lines in vectors, so that it is memory that is waited for. */
+static void read_part(void *to_from, int64_t first, int64_t end, int thread)
 {
-    enum { PART = 4 << 20 };
+    typedef uint64_t words __attribute__((vector_size(64)));
+    char **p = to_from;
+    words sum = {0}, line;
+    for (int64_t i = first; i < end; i += 64) {
+        memcpy(&line, p[1] + i, sizeof line);
+        sum += line;
+    }
+    volatile uint64_t sink = sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7];
+    (void)sink;
+    (void)thread;
+}
+
+/* Raises limit.copy and limit.read to what is measured. */
+static void memory_rates(bench *b)
+{
+    enum { PART = 4 << 20, ROUNDS = 2 };
+    static const cti_pool_fn WAYS[] = {copy_plain, copy_stream, read_part};
     const int64_t bytes = 256 << 20;
     void *from, *to;
     ct_err err = {0};
-    double best = 0;
     bench_must(b->backend->memory_alloc(b->device, (size_t)bytes, &from, &err), &err);
     bench_must(b->backend->memory_alloc(b->device, (size_t)bytes, &to, &err), &err);
-    for (int r = 0; r < 8; r++) {
+    for (int r = 0; r < 3 * ROUNDS; r++) {
+        double *best = r % 3 == 2 ? &b->limit.read : &b->limit.copy;
         const int64_t start = cti_now_ns();
-        cti_pool_run(bytes, PART, r % 2 ? copy_stream : copy_plain, (char *[]){to, from});
-        const double rate = 2.0 * (double)bytes / cti_seconds_since(start);
-        best = rate > best ? rate : best;
+        cti_pool_run(bytes, PART, WAYS[r % 3], (char *[]){to, from});
+        const double rate = (r % 3 == 2 ? 1.0 : 2.0) * (double)bytes / cti_seconds_since(start);
+        *best = rate > *best ? rate : *best;
     }
     b->backend->memory_free(b->device, from, (size_t)bytes);
     b->backend->memory_free(b->device, to, (size_t)bytes);
-    return best;
 }
 
+/* In turns, so that other processes that come and go spoil none of them wholly. */
 void bench_measure_limits(bench *b)
 {
-    b->limit.fma = 0;
-    for (int i = 0; i < 5; i++) {
-        const double rate = cti_cpu_measure_peak(b->level);
-        b->limit.fma = rate > b->limit.fma ? rate : b->limit.fma;
+    b->limit = (bench_limits){0};
+    for (int turn = 0; turn < 3; turn++) {
+        for (int i = 0; i < 4; i++) {
+            const double rate = cti_cpu_measure_peak(b->level);
+            b->limit.fma = rate > b->limit.fma ? rate : b->limit.fma;
+        }
+        raise_rate(&b->limit.dot, DOT_LOOPS[b->level], 20000);
+        raise_rate(&b->limit.exp, EXP_LOOPS[b->level], 400);
+        memory_rates(b);
     }
-    b->limit.dot = rate_of(DOT_LOOPS[b->level], 20000);
-    b->limit.exp = rate_of(EXP_LOOPS[b->level], 400);
-    b->limit.copy = copy_rate(b);
 }
 
 void bench_print_limits(const bench *b)
@@ -134,8 +155,8 @@ void bench_print_limits(const bench *b)
     char cpu[128];
     cti_cpu_name(cpu, sizeof cpu);
     if (b->is_tsv) {
-        (void)printf("limits\t%.6g\t%.6g\t%.6g\t%.6g\t%s\t%d\t%s\t%s\n", b->limit.fma, b->limit.dot, b->limit.copy, b->limit.exp,
-                     cti_cpu_level_name(b->level), cti_pool_threads(), cpu, __VERSION__);
+        (void)printf("limits\t%.6g\t%.6g\t%.6g\t%.6g\t%.6g\t%s\t%d\t%s\t%s\n", b->limit.fma, b->limit.dot, b->limit.copy,
+                     b->limit.read, b->limit.exp, cti_cpu_level_name(b->level), cti_pool_threads(), cpu, __VERSION__);
         return;
     }
     (void)printf("%s, %d threads, level %s, compiler %s\n", cpu, cti_pool_threads(), cti_cpu_level_name(b->level), __VERSION__);
@@ -145,7 +166,8 @@ void bench_print_limits(const bench *b)
     } else {
         (void)printf("none");
     }
-    (void)printf(", copy %.1f GB/s (read and written), exp %.2f G/s\n", b->limit.copy / 1e9, b->limit.exp / 1e9);
+    (void)printf(", copy %.1f GB/s (read and written), read %.1f GB/s, exp %.2f G/s\n", b->limit.copy / 1e9, b->limit.read / 1e9,
+                 b->limit.exp / 1e9);
 }
 
 void bench_open(bench *b, int argc, char **argv)
@@ -255,25 +277,32 @@ void job_free(const bench *b, job *j)
 
 /* ---- samples and rows ---- */
 
+/* How often the system took a core away from a thread of ours that wanted it. */
+static int64_t preemptions(void)
+{
+    struct rusage usage;
+    (void)getrusage(RUSAGE_SELF, &usage); /* cannot fail with these arguments */
+    return usage.ru_nivcsw;
+}
+
 void sample_add(sample_set *s, void (*fn)(void *ctx), void *ctx)
 {
     if (s->calls == 0) {
         s->calls = 1;
         fn(ctx);
     }
-    for (;;) {
-        const int64_t start = cti_now_ns();
+    for (int tries = 0; s->n < BENCH_MAX_SAMPLES;) {
+        const int64_t before = preemptions(), start = cti_now_ns();
         for (int i = 0; i < s->calls; i++) {
             fn(ctx);
         }
         const double seconds = cti_seconds_since(start);
-        if (seconds >= 0.004 || s->calls > (1 << 20)) {
-            if (s->n < BENCH_MAX_SAMPLES) {
-                s->seconds[s->n++] = seconds / s->calls;
-            }
+        if (seconds < 0.004 && s->calls <= (1 << 20)) {
+            s->calls *= 2;
+        } else if (preemptions() - before <= (int64_t)(seconds / 0.1) || ++tries > MAX_TRIES) {
+            s->seconds[s->n++] = seconds / s->calls;
             return;
         }
-        s->calls *= 2;
     }
 }
 
@@ -326,8 +355,8 @@ static void call_kernel(void *ctx)
 static double limit_seconds(const bench *b, const job *j, const char **bound)
 {
     if (j->flops <= 0 && j->exps <= 0) {
-        *bound = "copy";
-        return j->bytes / b->limit.copy;
+        *bound = j->is_reader ? "read" : "copy";
+        return j->bytes / (j->is_reader ? b->limit.read : b->limit.copy);
     }
     const bool has_dot = j->t[0].dtype == CT_DTYPE_BF16 && b->limit.dot > 0;
     *bound = j->exps > 0 ? "FMA + exp" : "FMA";

@@ -20,9 +20,10 @@ enum { BENCH_MAX_SAMPLES = 60, BENCH_MAX_TENSORS = 16 };
  *   fma   FLOPs of f32 multiply-adds in registers, two each
  *   dot   FLOPs of bf16 dot products with f32 sums; 0 where the level has none
  *   copy  bytes read and written by a copy between two blocks of 256 MiB, the better of memcpy and streaming stores
+ *   read  bytes of such a block that are only read: what binds a kernel that writes next to nothing
  *   exp   exponentials, added up, of a row that lies in the first cache: what a softmax cannot do without */
 typedef struct bench_limits {
-    double fma, dot, copy, exp;
+    double fma, dot, copy, read, exp;
 } bench_limits;
 
 typedef struct bench {
@@ -46,6 +47,7 @@ typedef struct job {
     const int32_t *segments;        /* rows of a segment table for the i32 operands of two dims, or NULL */
     int32_t n_segments;
     double flops, exps; /* of one call; both 0: bound by memory */
+    bool is_reader;     /* writes next to nothing */
     double bytes;       /* read and written by one call: each operand once, as job_add() counts */
     bool is_borrowed;   /* the operands have memory already, the caller's */
 } job;
@@ -69,7 +71,8 @@ void job_alloc(const bench *b, job *j);
 void job_free(const bench *b, job *j);
 size_t tensor_bytes(const ct_tensor *t);
 
-/* One more sample of at least 4 ms of calls of fn; the first call of a set is not counted. */
+/* One more sample of at least 4 ms of calls of fn; the first call of a set is not counted. A sample in which other processes took
+ * our cores (more than once per 0.1 s) is taken again, up to 20 times: it would measure them. */
 void sample_add(sample_set *s, void (*fn)(void *ctx), void *ctx);
 void sample_sort(sample_set *s);
 /* The median (0.5) or another quantile of a sorted set, seconds. */
@@ -79,9 +82,5 @@ double sample_at(const sample_set *s, double quantile);
 void bench_run(const bench *b, job *j);
 bool bench_wants(const bench *b, const char *name);
 void bench_row(const bench *b, const char *name, const sample_set *s, double limit_s, const char *bound);
-
-/* Loops of isa_loops.c at a level; rounds of `n`, each returns what it did. */
-double bench_dot_loop(int level, int64_t n);
-double bench_exp_loop(int level, int64_t n);
 
 #endif

@@ -5,8 +5,8 @@
  *
  * One row a kernel. Products: the FMA peak (bf16: the dot product's, where the level has one). Attention and cross-entropy: the time
  * of their multiply-adds and that of their exponentials added, since both need the same units; a pair of query and key that the mask
- * hides counts for neither. All else: each operand once at the rate of a copy, with operands of 128 MiB and more together, so that no
- * cache holds them. Threads: OMP_NUM_THREADS; level: CTITAN_CPU_ISA. */
+ * hides counts for neither. All else: each operand once at the rate of a copy (at that of reading where next to nothing is
+ * written), with operands of 128 MiB and more together, so that no cache holds them. Threads: OMP_NUM_THREADS; level: CTITAN_CPU_ISA. */
 #include <stdio.h>
 #include <string.h>
 
@@ -157,7 +157,7 @@ static void embeddings(bench *b, int64_t t, int64_t vocab, int64_t d)
     (void)job_add(&e, true, b->f, t, d, 0, 0);
     bench_run(b, &e);
     const ct_attrs_embedding_grad attrs = {.vocab = vocab};
-    job g = {.name = "embedding_grad", .op = CT_OP_embedding_grad, .attrs = &attrs};
+    job g = {.name = "embedding_grad", .op = CT_OP_embedding_grad, .attrs = &attrs, .is_reader = true};
     (void)job_add(&g, false, b->f, t, d, 0, 0);
     (void)job_add(&g, false, CT_DTYPE_I32, t, 0, 0, 0);
     (void)job_add(&g, true, b->f, vocab, d, 0, 0);
@@ -167,7 +167,7 @@ static void embeddings(bench *b, int64_t t, int64_t vocab, int64_t d)
 /* p, m and v are read and written, g is read: seven times n. */
 static void optimizer(bench *b, int64_t n)
 {
-    job s = {.name = "sumsq", .op = CT_OP_sumsq};
+    job s = {.name = "sumsq", .op = CT_OP_sumsq, .is_reader = true};
     (void)job_add(&s, false, b->f, 4 * n, 0, 0, 0);
     (void)job_add(&s, true, CT_DTYPE_F64, 1, 0, 0, 0);
     bench_run(b, &s);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What bench/cpu and tools/perf-guard share: statistics, tables, builds, runs of the program and of its PyTorch peer."""
 import json
+import math
 import os
 import random
 import re
@@ -25,6 +26,18 @@ def quartiles(values):
         return values[0], values[0], values[0]
     q = statistics.quantiles(values, n=4, method="inclusive")
     return q[0], q[1], q[2]
+
+
+def median_interval(values, doubt):
+    """The interval between two order statistics that holds the median of what `values` were drawn from, but for a chance of at most
+    `doubt` (the sign test turned round; nothing is assumed of the distribution). None: too few values for so little doubt."""
+    ordered, n, below, tail = sorted(values), len(values), 0, 0.0
+    for k in range(n // 2):
+        tail += math.comb(n, k) / 2 ** n
+        if 2 * tail > doubt:
+            break
+        below = k + 1
+    return (ordered[below - 1], ordered[n - below]) if below else None
 
 
 def table(title, head, rows, note=""):
@@ -82,15 +95,16 @@ def tsv(command, env):
 
 
 def limits(folder, threads):
-    """The machine's limits, measured now: FLOP/s of f32 FMA, of bf16 dot products (0: none), bytes/s copied, exponentials/s."""
+    """The machine's limits, measured now: FLOP/s of f32 FMA, of bf16 dot products (0: none), bytes/s copied and read,
+    exponentials/s."""
     line = tsv([folder / "bin/bench_limits"], environment(threads))[0]
     return limits_of(line)
 
 
 def limits_of(line):
-    keys = ("fma", "dot_bf16", "copy", "exp")
-    found = dict(zip(keys, map(float, line[1:5])))
-    found.update(zip(("level", "threads", "cpu", "compiler"), line[5:9]))
+    keys = ("fma", "dot_bf16", "copy", "read", "exp")
+    found = dict(zip(keys, map(float, line[1:6])))
+    found.update(zip(("level", "threads", "cpu", "compiler"), line[6:10]))
     return found
 
 
