@@ -163,6 +163,10 @@ static ct_status pick_compute_dtype(cti_trainer *t, const ct_backend *backend, c
         }
     }
     CT_INFO(t->log, "%s capacity: %s with %.2fGiB memory", facts.type, facts.name, (double)facts.memory_bytes / GIB);
+    if (strcmp(backend->name, "cpu") == 0) {
+        char line[96];
+        CT_INFO(t->log, "CPU: %s", cti_pool_describe(line, sizeof line));
+    }
     return CT_OK;
 }
 

@@ -21,6 +21,7 @@ ctitan version: [0-9.]+
 Applied 6 override\(s\)
 Building llama3 debugmodel
 CPU capacity: .* with [0-9.]+GiB memory
+CPU: [0-9]+ threads? \(.*\)
 Model llama3 debugmodel size: 6,163,712 total parameters
 Building device mesh with parallelism: pp=1, dp_replicate=1, dp_shard=1, cp=1, tp=1, ep=1
 Successfully created meshes with active dimensions: \[\]
