@@ -83,7 +83,8 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
  * swiglu(gu [..., 2F]) -> y [..., F]                          silu_mul of the halves of each row; swiglu_grad(dy, gu) -> dgu
  * linear_cross_entropy(x [..., D], w [V, D], labels i32 [...], inv_tokens f32 [1]) {chunks}
  *     -> loss f64 [1], dx like x, dw [V, D]                   loss = inv_tokens * sum over t with label != -100 of (lse(x w^T)[t] -
- *     logit[t, label]); dx, dw are its gradients; logits live one chunk at a time (ceil(T/chunks) tokens); label outside [0, V) is ERR_RANGE
+ *     logit[t, label]); dx, dw are its gradients; logits live one chunk at a time (ceil(T/chunks) tokens; a backend may take more
+ *     while they are small); label outside [0, V) is ERR_RANGE
  * linear_cross_entropy_eval(x, w, labels, inv_tokens) {chunks} -> loss f64 [1]
  * sumsq(x [N]) -> f64 [1]                                     blocks of 4096 elements in f64, block sums added in order
  * add_n(a...) -> y                                            f64 [1] scalars, in order

@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The blocked matrix product: every task packs what its own output tile needs, so that tasks never wait for one another. */
+/* The blocked matrix product.
+ *
+ * Caches of two cores are further apart than they look: what one core wrote, another reads several times slower than its own, and
+ * to write what another has read is slower still. So a thread packs for itself what it needs, and threads share the rows of the
+ * output, the same part each in every product of the same height: it finds the rows that it made itself. Only where rows are few
+ * do they share columns, since each would pack all of B for too little work. */
 #include "backend/cpu/isa/cpu_gemm_bf16.h"
 
 #include "base/pool.h"
 
-/* One task's buffers, floats. */
-typedef struct tile_scratch {
-    float a[CTI_MC * CTI_KLD];
-    float b[CTI_KC * CTI_NC];
-    float acc[CTI_MC * CTI_NC]; /* only where y is not f32 */
-} tile_scratch;
+/* Columns and depth of what a thread holds packed of B. */
+enum { STRIP = 512 / CTI_NR * CTI_NR, DEPTH = 4 * CTI_KC };
+
+/* A thread's buffers, floats. */
+typedef struct thread_scratch {
+    float a[CTI_MC * CTI_KLD];              /* one tile of A, one block of k */
+    float b[(DEPTH + CTI_PAD) * STRIP];     /* panels of CTI_NR columns, [depth + CTI_PAD][CTI_NR] each */
+    float sums[CTI_MC * STRIP];             /* only where y is not f32 */
+    int64_t strip, k0;                      /* what b holds of the product that runs; strip -1: nothing */
+} thread_scratch;
 
 size_t CTI_CPU_FN(gemm_scratch_bytes)(int n_threads)
 {
-    size_t bytes = (size_t)n_threads * sizeof(tile_scratch);
+    size_t bytes = (size_t)n_threads * sizeof(thread_scratch);
 #if CTI_HAS_DP_BF16
     const size_t bf16 = CTI_CPU_FN(gemm_bf16_scratch_bytes)(n_threads);
     bytes = bf16 > bytes ? bf16 : bytes;
@@ -191,18 +200,21 @@ static void pack_a(float *dst, const cti_cpu_mat *a, int64_t i0, int64_t m, int6
 }
 
 /* Whole panels of f32 rows, four at a time, so that what is read from a row lies together. Returns the columns done. */
-static int64_t pack_b_quads(float *dst, const cti_cpu_mat *b, int64_t j0, int64_t n, int64_t k0, int64_t kc)
+static int64_t pack_b_quads(float *dst, int64_t stride, const cti_cpu_mat *b, int64_t j0, int64_t n, int64_t k0, int64_t kc)
 {
     enum { QUAD = 4 };
     int64_t j = 0;
     for (; j + QUAD * CTI_NR <= n; j += QUAD * CTI_NR) {
         const float *s = (const float *)b->data + k0 * b->row + j0 + j;
-        float *d = dst + j * kc;
+        float *d = dst + j / CTI_NR * stride;
         for (int64_t k = 0; k < kc; k++) {
+            for (int p = 0; p < QUAD && k + 8 < kc; p++) {
+                __builtin_prefetch(s + 8 * b->row + p * CTI_NR);
+            }
 #pragma GCC unroll 8
             for (int p = 0; p < QUAD; p++) {
-                v_store(d + p * CTI_NR * kc, v_load(s + p * CTI_NR));
-                v_store(d + p * CTI_NR * kc + CTI_VL, v_load(s + p * CTI_NR + CTI_VL));
+                v_store(d + p * stride, v_load(s + p * CTI_NR));
+                v_store(d + p * stride + CTI_VL, v_load(s + p * CTI_NR + CTI_VL));
             }
             s += b->row;
             d += CTI_NR;
@@ -211,16 +223,18 @@ static int64_t pack_b_quads(float *dst, const cti_cpu_mat *b, int64_t j0, int64_
     return j;
 }
 
-static void pack_b(float *dst, const cti_cpu_mat *b, int64_t j0, int64_t n, int64_t k0, int64_t kc)
+/* Columns [j0, j0 + n), k [k0, k0 + kc): panel p is [kc][CTI_NR] at dst + p * stride. */
+static void pack_b(float *dst, int64_t stride, const cti_cpu_mat *b, int64_t j0, int64_t n, int64_t k0, int64_t kc)
 {
     const bool has_rows = b->col == 1;
-    int64_t j = has_rows && b->dtype == CT_DTYPE_F32 ? pack_b_quads(dst, b, j0, n, k0, kc) : 0;
+    int64_t j = has_rows && b->dtype == CT_DTYPE_F32 ? pack_b_quads(dst, stride, b, j0, n, k0, kc) : 0;
     for (; j < n; j += CTI_NR) {
-        int64_t nj = cti_min_i64(CTI_NR, n - j);
+        const int64_t nj = cti_min_i64(CTI_NR, n - j);
+        float *panel = dst + j / CTI_NR * stride;
         if (has_rows) {
-            CTI_CPU_FN(pack_rows)(dst + j * kc, CTI_NR, b->data, b->dtype, b->row, k0, kc, j0 + j, nj);
+            CTI_CPU_FN(pack_rows)(panel, CTI_NR, b->data, b->dtype, b->row, k0, kc, j0 + j, nj);
         } else {
-            CTI_CPU_FN(pack_transposed)(dst + j * kc, CTI_NR, b->data, b->dtype, b->col, j0 + j, nj, k0, kc);
+            CTI_CPU_FN(pack_transposed)(panel, CTI_NR, b->data, b->dtype, b->col, j0 + j, nj, k0, kc);
         }
     }
 }
@@ -270,50 +284,88 @@ static void ukr_edge(const a_block *a, const float *panel, int64_t kc, const flo
 }
 
 /* All micro-tiles of one k block. The B panel stays in the first-level cache while A's panels pass by. */
-static void block_rows(const a_block *a, int64_t m, int64_t n, int64_t kc, const float *b, const float *cin, int64_t ldin,
-                       float *cout, int64_t ld)
+static void block_rows(const a_block *a, int64_t m, int64_t n, int64_t kc, const float *b, int64_t b_stride, const float *cin,
+                       int64_t ldin, float *cout, int64_t ld)
 {
-    for (int64_t j = 0; j < n; j += CTI_NR) {
+    for (int64_t j = 0; j < n; j += CTI_NR, b += b_stride) {
         for (int64_t i = 0; i < m; i += CTI_MR) {
             const float *panel = i + CTI_MR > m ? a->last : a->data + i * a->ld;
             const float *ci = cin ? cin + i * ldin + j : NULL;
             float *co = cout + i * ld + j;
             if (i + CTI_MR > m || j + CTI_NR > n) {
-                ukr_edge(a, panel, kc, b + j * kc, ci, ldin, co, ld, cti_min_i64(CTI_MR, m - i), cti_min_i64(CTI_NR, n - j));
+                ukr_edge(a, panel, kc, b, ci, ldin, co, ld, cti_min_i64(CTI_MR, m - i), cti_min_i64(CTI_NR, n - j));
             } else if (a->layout == CTI_A_PANEL) {
-                cti_ukr(2, CTI_A_PANEL, kc, panel, b + j * kc, ci, ldin, co, ld);
+                cti_ukr(2, CTI_A_PANEL, kc, panel, b, ci, ldin, co, ld);
             } else if (a->layout == CTI_A_ROWS) {
-                cti_ukr(2, CTI_A_ROWS, kc, panel, b + j * kc, ci, ldin, co, ld);
+                cti_ukr(2, CTI_A_ROWS, kc, panel, b, ci, ldin, co, ld);
             } else {
-                cti_ukr_lda(2, CTI_A_PLAIN, kc, panel, a->ld, b + j * kc, ci, ldin, co, ld);
+                cti_ukr_lda(2, CTI_A_PLAIN, kc, panel, a->ld, b, ci, ldin, co, ld);
             }
         }
     }
 }
 
-static void run_tile(const cti_cpu_gemm *g, tile_scratch *t, int64_t i0, int64_t m, int64_t j0, int64_t n)
+/* A product that runs, over k [k0, k1), of which at most `depth` are packed at once, cut into strips of columns and tiles of rows. */
+typedef struct product {
+    const cti_cpu_gemm *g;
+    const void *c0;
+    thread_scratch *scratch; /* one a thread */
+    int64_t k0, k1, depth;
+    int64_t strip_cols, tile_rows, n_tiles;
+    int64_t first_strip; /* of the turns that are shared */
+} product;
+
+/* The strip's columns in t->b, k [k0, k0 + depth). */
+static void need_strip(const product *w, thread_scratch *t, int64_t strip, int64_t k0, int64_t n)
 {
+    if (t->strip != strip || t->k0 != k0) {
+        pack_b(t->b, (w->depth + CTI_PAD) * CTI_NR, &w->g->b, strip * w->strip_cols, n, k0, cti_min_i64(w->depth, w->k1 - k0));
+        t->strip = strip;
+        t->k0 = k0;
+    }
+}
+
+/* Rows [i0, i0 + m) of one strip. */
+static void run_tile(const product *w, thread_scratch *t, int64_t strip, int64_t i0, int64_t m)
+{
+    const cti_cpu_gemm *g = w->g;
+    const int64_t j0 = strip * w->strip_cols, n = cti_min_i64(w->strip_cols, g->n - j0);
     const bool is_f32 = g->y_dtype == CT_DTYPE_F32;
-    float *acc = is_f32 ? (float *)g->y + i0 * g->ldy + j0 : t->acc;
-    const int64_t ld = is_f32 ? g->ldy : CTI_NC;
+    float *acc = is_f32 ? (float *)g->y + i0 * g->ldy + j0 : t->sums;
+    const int64_t ld = is_f32 ? g->ldy : w->strip_cols, stride = (w->depth + CTI_PAD) * CTI_NR;
     const float *cin = NULL;
-    if (g->c0 && is_f32) {
-        cin = (const float *)g->c0 + i0 * g->ldy + j0;
-    } else if (g->c0) {
+    if (w->c0 && is_f32) {
+        cin = (const float *)w->c0 + i0 * g->ldy + j0;
+    } else if (w->c0) {
         for (int64_t i = 0; i < m; i++) {
-            v_widen(acc + i * ld, g->c0, g->y_dtype, (i0 + i) * g->ldy + j0, n);
+            v_widen(acc + i * ld, w->c0, g->y_dtype, (i0 + i) * g->ldy + j0, n);
         }
         cin = acc;
     }
-    for (int64_t k = 0; k < g->k || k == 0; k += CTI_KC) {
-        int64_t kc = cti_min_i64(CTI_KC, g->k - k);
-        const a_block a = take_a(t->a, &g->a, i0, m, k, kc);
-        pack_b(t->b, &g->b, j0, n, k, kc);
-        block_rows(&a, m, n, kc, t->b, cin, ld, acc, ld);
-        cin = acc;
-    }
+    int64_t k0 = w->k0;
+    do { /* once at least: without k the output is c0 or zero */
+        need_strip(w, t, strip, k0, n);
+        for (int64_t k = k0; k == k0 || (k < k0 + w->depth && k < w->k1); k += CTI_KC) {
+            const int64_t kc = cti_min_i64(CTI_KC, w->k1 - k);
+            const a_block a = take_a(t->a, &g->a, i0, m, k, kc);
+            block_rows(&a, m, n, kc, t->b + (k - k0) * CTI_NR, stride, cin, ld, acc, ld);
+            cin = acc;
+        }
+        k0 += w->depth;
+    } while (k0 < w->k1);
     for (int64_t i = 0; i < m && !is_f32; i++) {
         v_narrow(g->y, g->y_dtype, (i0 + i) * g->ldy + j0, acc + i * ld, n);
+    }
+}
+
+/* Turn t is tile t % n_tiles of strip t / n_tiles. */
+static void run_turns(void *ctx, int64_t first, int64_t end, int thread)
+{
+    const product *w = ctx;
+    thread_scratch *s = &w->scratch[thread];
+    for (int64_t t = first; t < end; t++) {
+        const int64_t i0 = t % w->n_tiles * w->tile_rows;
+        run_tile(w, s, w->first_strip + t / w->n_tiles, i0, cti_min_i64(w->tile_rows, w->g->m - i0));
     }
 }
 
@@ -362,39 +414,33 @@ static void run_dots(void *ctx, int64_t first, int64_t end, int thread)
     }
 }
 
-/* The tile with the least time of the busiest thread: its products, and what it packs. No result depends on the choice. */
-static void choose_tiles(const cti_cpu_gemm *g, int threads, int64_t *out_m, int64_t *out_n)
+/* Fewest rows of a thread that are worth packing all of B for. */
+enum { ROWS_MIN = 192 };
+
+/* All of the output, k [k0, k1). */
+static void run_product(product *w, int threads)
 {
-    const double pack = 16.0; /* packing an element costs as much as this many multiply-adds */
-    const int64_t low_m = cti_ceil_div(g->m, CTI_MC), low_n = cti_ceil_div(g->n, CTI_NC);
-    double best = -1;
-    for (int64_t n_m = low_m; n_m <= low_m + threads; n_m++) {
-        for (int64_t n_n = low_n; n_n <= low_n + threads; n_n++) {
-            const int64_t m = cti_round_up(cti_ceil_div(g->m, n_m), CTI_MR), n = cti_round_up(cti_ceil_div(g->n, n_n), CTI_NR);
-            const int64_t tiles = cti_ceil_div(g->m, m) * cti_ceil_div(g->n, n);
-            const double cost = (double)cti_ceil_div(tiles, threads) * ((double)(m * n) + pack * (double)(m + n));
-            if (best < 0 || cost < best) {
-                best = cost;
-                *out_m = m;
-                *out_n = n;
-            }
-        }
+    const cti_cpu_gemm *g = w->g;
+    const int64_t most = (int64_t)(DEPTH + CTI_PAD) * STRIP / (w->depth + CTI_PAD) / CTI_NR * CTI_NR;
+    const bool by_rows = threads == 1 || g->m >= threads * ROWS_MIN || g->n < 2 * threads * CTI_NR;
+    const int64_t max_cols = cti_min_i64(STRIP, cti_max_i64(CTI_NR, most));
+    const int64_t tiles = by_rows ? 4 * threads : 2;
+    w->tile_rows = cti_min_i64(CTI_MC, cti_round_up(cti_ceil_div(g->m, tiles), CTI_MR));
+    w->n_tiles = cti_ceil_div(g->m, w->tile_rows);
+    int64_t strips = cti_ceil_div(g->n, max_cols);
+    strips = by_rows ? strips : cti_round_up(strips, threads);
+    w->strip_cols = cti_round_up(cti_ceil_div(g->n, strips), CTI_NR);
+    strips = cti_ceil_div(g->n, w->strip_cols);
+    for (int i = 0; i < threads; i++) {
+        w->scratch[i].strip = -1;
     }
-}
-
-typedef struct tiles_run {
-    const cti_cpu_gemm *g;
-    tile_scratch *scratch; /* one a thread */
-    int64_t step_m, step_n, n_m;
-} tiles_run;
-
-static void run_tiles(void *ctx, int64_t first, int64_t end, int thread)
-{
-    const tiles_run *r = ctx;
-    const cti_cpu_gemm *g = r->g;
-    for (int64_t t = first; t < end; t++) {
-        const int64_t i0 = t % r->n_m * r->step_m, j0 = t / r->n_m * r->step_n;
-        run_tile(g, &r->scratch[thread], i0, cti_min_i64(r->step_m, g->m - i0), j0, cti_min_i64(r->step_n, g->n - j0));
+    for (w->first_strip = 0; w->first_strip < strips; w->first_strip += by_rows ? 1 : strips) {
+        const int64_t turns = (by_rows ? 1 : strips) * w->n_tiles;
+        if (threads > 1) {
+            cti_pool_run(turns, 1, run_turns, w);
+        } else {
+            run_turns(w, 0, turns, 0);
+        }
     }
 }
 
@@ -413,10 +459,18 @@ void CTI_CPU_FN(gemm)(const cti_cpu_gemm *g, void *scratch, size_t scratch_bytes
         return;
     }
 #endif
-    int threads = (int)cti_min_i64(cti_pool_threads(), (int64_t)(scratch_bytes / sizeof(tile_scratch)));
-    threads = threads < 1 ? 1 : threads;
-    tiles_run r = {.g = g, .scratch = scratch};
-    choose_tiles(g, threads, &r.step_m, &r.step_n);
-    r.n_m = cti_ceil_div(g->m, r.step_m);
-    cti_pool_tasks(r.n_m * cti_ceil_div(g->n, r.step_n), threads, run_tiles, &r);
+    const int threads = scratch_bytes >= (size_t)cti_pool_threads() * sizeof(thread_scratch) ? cti_pool_threads() : 1;
+    product w = {.g = g, .c0 = g->c0, .scratch = scratch};
+    if (g->y_dtype != CT_DTYPE_F32) { /* sums stay with their tile until they are rounded */
+        w.k1 = g->k;
+        w.depth = cti_max_i64(1, cti_min_i64(g->k, 4 * DEPTH));
+        run_product(&w, threads);
+        return;
+    }
+    for (w.k0 = 0; w.k0 < g->k || w.k0 == 0; w.k0 += DEPTH) {
+        w.k1 = cti_min_i64(w.k0 + DEPTH, g->k);
+        w.depth = cti_max_i64(1, w.k1 - w.k0);
+        run_product(&w, threads);
+        w.c0 = g->y;
+    }
 }

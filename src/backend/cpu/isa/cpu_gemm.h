@@ -10,9 +10,10 @@
 #define CTI_KC 256
 /* Row stride of packed A rows, floats: off the powers of two, so that rows fall into different cache sets. */
 #define CTI_KLD (CTI_KC + 16)
-/* Largest output tile of one task. */
-#define CTI_MC (CTI_MR * (264 / CTI_MR))
-#define CTI_NC (CTI_NR * (384 / CTI_NR))
+/* Rows between packed panels that are left free, so that panels fall into different cache sets. */
+#define CTI_PAD 1
+/* Rows of the largest output tile. */
+#define CTI_MC (CTI_MR * (132 / CTI_MR))
 
 /* An operand: element (i, j) at data[i * row + j * col]; one of row and col is 1. f32 or bf16. */
 typedef struct cti_cpu_mat {
@@ -32,8 +33,8 @@ typedef struct cti_cpu_gemm {
     bool may_round_a; /* where b is bf16, an f32 a may be rounded to bf16, so that a level's bf16 products take it */
 } cti_cpu_gemm;
 
-/* y = a b (+ c0). Threads share output tiles. scratch_bytes of at least gemm_scratch_bytes(1) floats; more threads are used
- * as far as it reaches. k == 0 gives c0 or zeros. */
+/* y = a b (+ c0). scratch_bytes of at least gemm_scratch_bytes(1); all threads of the pool share the work where there is room for
+ * all of them, else one does it. k == 0 gives c0 or zeros. */
 void CTI_CPU_FN(gemm)(const cti_cpu_gemm *g, void *scratch, size_t scratch_bytes);
 size_t CTI_CPU_FN(gemm_scratch_bytes)(int n_threads);
 

@@ -9,6 +9,9 @@
 #include "base/pool.h"
 
 enum { IGNORED = -100 };
+/* Logits of one chunk take at most this, or what attrs.chunks asks for if that is more: with fewer tokens than some hundred, the
+ * products would mostly pack w. */
+enum { LOGITS_BYTES = 8 << 20 };
 
 typedef struct loss_shape {
     int64_t tokens, d, vocab, chunk;
@@ -20,7 +23,8 @@ static loss_shape shape_of(const ct_launch *launch, bool wants_dw)
     const ct_tensor *x = &launch->in[0], *w = &launch->in[1];
     const int64_t chunks = cti_max_i64(1, ((const ct_attrs_loss *)launch->attrs)->chunks);
     loss_shape s = {.tokens = t_rows(x), .d = t_last(x), .vocab = w->dims[0]};
-    s.chunk = cti_max_i64(1, cti_ceil_div(s.tokens, chunks));
+    const int64_t near = cti_min_i64(s.tokens, LOGITS_BYTES / 4 / cti_max_i64(1, s.vocab));
+    s.chunk = cti_max_i64(1, cti_max_i64(near, cti_ceil_div(s.tokens, chunks)));
     s.losses_at = (size_t)cti_round_up(s.chunk * s.vocab * 4, 64);
     s.dw_at = s.losses_at + (size_t)cti_round_up(s.tokens * 8, 64);
     s.gemm_at = s.dw_at;
