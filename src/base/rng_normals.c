@@ -45,9 +45,19 @@ void cti_rng_normals(cti_rng_key key, uint64_t first, double *out, int64_t n)
 
 void cti_rng_trunc_normals(cti_rng_key key, uint64_t first, double std, double low, double high, double *out, int64_t n)
 {
+    enum { PIECE = 64 }; /* looked through again where any lies outside */
     cti_rng_normals(key, first, out, n);
-    for (int64_t i = 0; i < n; i++) {
-        const double x = out[i] * std;
-        out[i] = x >= low && x <= high ? x : cti_rng_trunc_normal(key, first + (uint64_t)i, std, low, high);
+    for (int64_t at = 0; at < n; at += PIECE) {
+        const int64_t end = cti_min_i64(at + PIECE, n);
+        int64_t n_inside = 0;
+        for (int64_t i = at; i < end; i++) {
+            out[i] *= std;
+            n_inside += (out[i] >= low) & (out[i] <= high);
+        }
+        for (int64_t i = n_inside < end - at ? at : end; i < end; i++) {
+            if (!(out[i] >= low && out[i] <= high)) {
+                out[i] = cti_rng_trunc_normal(key, first + (uint64_t)i, std, low, high);
+            }
+        }
     }
 }

@@ -168,11 +168,15 @@ static void fill_range(void *ctx, int64_t first, int64_t end, int thread)
     for (int64_t at = first; at < end; at += PIECE) {
         const int64_t n = cti_min_i64(PIECE, end - at);
         init_values(job, job->begin + at, values, n);
-        for (int64_t i = 0; i < n; i++) {
-            if (job->dtype == CT_DTYPE_BF16) {
-                ((uint16_t *)job->out)[at + i] = cti_f32_to_bf16((float)values[i]);
-            } else {
-                ((float *)job->out)[at + i] = (float)values[i];
+        if (job->dtype == CT_DTYPE_BF16) {
+            uint16_t *out = (uint16_t *)job->out + at;
+            for (int64_t i = 0; i < n; i++) {
+                out[i] = cti_f32_to_bf16((float)values[i]);
+            }
+        } else {
+            float *out = (float *)job->out + at;
+            for (int64_t i = 0; i < n; i++) {
+                out[i] = (float)values[i];
             }
         }
     }
