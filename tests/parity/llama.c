@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* labels: slow */
-/* llama3_debugmodel against transformers and torch (tests/parity/llama/record.py): losses and gradient norms of 10 steps, gradient norms of
- * every parameter at step 1, from the same weights in Hugging Face's layout and the same documents. */
+/* labels: slow aarch64 */
+/* llama3_debugmodel against transformers and torch (tests/parity/llama/record.py): losses and gradient norms of 10 steps (of
+ * CT_PARITY_STEPS where it is set: emulators are slow), gradient norms of every parameter at step 1, from the same weights in Hugging
+ * Face's layout and the same documents. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,6 @@
 #include <cmocka.h>
 
 #include "backend/cpu/cpu.h"
-#include "backend/ref/ref.h"
 #include "base/base.h"
 #include "ckpt/safetensors.h"
 #include "model/model.h"
@@ -125,16 +125,15 @@ typedef struct world {
     cti_trainer *trainer;
 } world;
 
-static void open_run(world *w, const char *device)
+static void open_run(world *w, const ct_backend *cpu)
 {
-    static const ct_backend *backends[3];
-    backends[0] = ct_backend_cpu();
-    backends[1] = ct_backend_ref();
+    static const ct_backend *backends[2];
+    backends[0] = cpu;
     const char *argv[] = {"--module", "llama3", "--config", "llama3_debugmodel", "--training.steps", "10",
                           "--training.local-batch-size", "2", "--training.seq-len", "256",
                           "--training.mixed-precision-param", "float32", "--dump-folder", w->folder,
                           "--checkpoint.initial-load-path", w->folder, "--checkpoint.initial-load-in-hf",
-                          "--dataloader.dataset-path", CT_SOURCE_DIR "/tests/parity/llama/text.jsonl", "--device", device};
+                          "--dataloader.dataset-path", CT_SOURCE_DIR "/tests/parity/llama/text.jsonl", "--device", "cpu"};
     ct_place place;
     ok(ct_place_from_env(NULL, NULL, &place, &err));
     ok(ct_bootstrap_create(alloc, &place, 1000, &w->boot, &err));
@@ -225,13 +224,13 @@ static void close_to(const char *what, double found, double wanted, double relat
     }
 }
 
-static void compare(const json_t *recorded, const char *device, int n_steps)
+static void compare(const json_t *recorded, const char *level, const ct_backend *cpu, int n_steps)
 {
     world w = {0};
     snprintf(w.folder, sizeof w.folder, "/tmp/ctitan-parity-%d", (int)getpid());
     ok(cti_make_dirs(w.folder, &err));
     write_weights(w.folder);
-    open_run(&w, device);
+    open_run(&w, cpu);
     double worst_loss = 0.0, worst_norm = 0.0;
     for (int i = 0; i < n_steps; i++) {
         double loss, norm;
@@ -239,9 +238,9 @@ static void compare(const json_t *recorded, const char *device, int n_steps)
         ok(cti_trainer_step(w.trainer, &loss, &norm, &err));
         const double want_loss = json_number_value(json_array_get(json_object_get(recorded, "losses"), (size_t)i));
         const double want_norm = json_number_value(json_array_get(json_object_get(recorded, "grad_norms"), (size_t)i));
-        snprintf(what, sizeof what, "%s: loss of step %d", device, i + 1);
+        snprintf(what, sizeof what, "%s: loss of step %d", level, i + 1);
         close_to(what, loss, want_loss, 1e-5);
-        snprintf(what, sizeof what, "%s: gradient norm of step %d", device, i + 1);
+        snprintf(what, sizeof what, "%s: gradient norm of step %d", level, i + 1);
         close_to(what, norm, want_norm, 1e-5);
         worst_loss = fmax(worst_loss, fabs(loss - want_loss) / want_loss);
         worst_norm = fmax(worst_norm, fabs(norm - want_norm) / want_norm);
@@ -256,7 +255,7 @@ static void compare(const json_t *recorded, const char *device, int n_steps)
             }
         }
     }
-    printf("%s: %d steps; largest relative difference: loss %.1e, gradient norm %.1e\n", device, n_steps, worst_loss,
+    printf("%s: %d steps; largest relative difference: loss %.1e, gradient norm %.1e\n", level, n_steps, worst_loss,
            worst_norm);
     close_run(&w);
     ok(cti_remove_tree(w.folder, &err));
@@ -286,17 +285,27 @@ static void test_rope_frequencies(void **state)
     json_decref(json);
 }
 
-static void test_cpu(void **state)
+static void test_every_level(void **state)
 {
     (void)state;
     json_t *json = recorded();
-    compare(json, "cpu", 10);
+    const char *given = getenv("CT_PARITY_STEPS");
+    const long n_steps = given != NULL ? strtol(given, NULL, 10) : 10;
+    assert_true(n_steps >= 1 && n_steps <= 10);
+    for (int i = 0; i < cti_cpu_level_count(); i++) {
+        const ct_backend *cpu = cti_cpu_backend_at(i);
+        if (cpu != NULL) {
+            compare(json, cti_cpu_level_name(i), cpu, (int)n_steps);
+        } else {
+            printf("%s: not run, this CPU has no such instructions\n", cti_cpu_level_name(i));
+        }
+    }
     json_decref(json);
 }
 
 int main(void)
 {
     alloc = ct_alloc_system();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rope_frequencies), cmocka_unit_test(test_cpu)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rope_frequencies), cmocka_unit_test(test_every_level)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
