@@ -257,11 +257,29 @@ static void embedding_rows(void **state)
     }
 }
 
+/* The same kernels where they write past the caches, as they do with results of many MiB. */
+static void past_the_caches(void **state)
+{
+    static const int32_t OPS[] = {CT_OP_rope, CT_OP_rotary_mul, CT_OP_cast, CT_OP_embedding, CT_OP_qkv_rope, CT_OP_swiglu, CT_OP_rmsnorm};
+    const int64_t was = cti_cpu_past_bytes;
+    cti_cpu_past_bytes = 0;
+    pointwise_tails(state);
+    norm_rows(state);
+    split_rows(state);
+    embedding_rows(state);
+    for (int level = 0; level < cti_cpu_level_count(); level++) {
+        for (size_t i = 0; i < sizeof OPS / sizeof OPS[0] && cti_cpu_backend_at(level) != NULL; i++) {
+            assert_true(op_check_op(cti_cpu_backend_at(level), ct_backend_ref(), OPS[i], 31) > 0);
+        }
+    }
+    cti_cpu_past_bytes = was;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matmul_tiles), cmocka_unit_test(attention_borders), cmocka_unit_test(loss_chunks),
-        cmocka_unit_test(pointwise_tails), cmocka_unit_test(norm_rows), cmocka_unit_test(split_rows), cmocka_unit_test(embedding_rows),
+        cmocka_unit_test(pointwise_tails), cmocka_unit_test(norm_rows), cmocka_unit_test(split_rows), cmocka_unit_test(past_the_caches), cmocka_unit_test(embedding_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,13 +9,14 @@
  *   support.h               one row per op
  *   isa/                    the kernels, compiled once per instruction-set level: baseline, and on x86-64 also AVX2 + FMA ("v3"),
  *                           AVX-512 ("v4") and AVX-512 with dot products of bf16 ("v4bf16")
+ *   isa/cpu_vector.h        vectors from and to memory of f32 or bf16, past the caches
  *   isa/cpu_simd.h          vectors of f32         isa/cpu_gemm.h       the shared matrix product
  *   isa/cpu_dot_bf16.h      dot products of bf16   isa/cpu_gemm_bf16.h  the matrix product made of them
  *   isa/cpu_attention.h     segments and packing   isa/cpu_kernel.h     operands, prototypes
  *
  * Results do not depend on the number of threads: threads share outputs, and sums that cross rows are cut at places that follow
  * from shapes alone. They do differ between levels, within the reordering bound. EXACT ops have the reference's bits.
- * Threads are OpenMP's (OMP_NUM_THREADS). f32 and bf16; bf16 is widened on its way into f32 arithmetic and
+ * Threads are the pool's (base/pool.h: OMP_NUM_THREADS and others). f32 and bf16; bf16 is widened on its way into f32 arithmetic and
  * rounded once; v4bf16 multiplies it as it is, into f32 sums, and takes subnormal bf16 numbers there as zeros.
  *
  * It does not read settings, but for CTITAN_CPU_ISA = base | v3 | v4 | v4bf16 (aarch64: neon), which picks a level for
@@ -28,6 +29,9 @@
 
 /* The backend at the level that CTITAN_CPU_ISA names, else the best that this CPU runs. Static storage. */
 const ct_backend *ct_backend_cpu(void);
+
+/* Kernels that go through memory once write results of so many bytes and more past the caches. Tests set it, between launches. */
+extern int64_t cti_cpu_past_bytes;
 
 /* Levels, lowest first; for tests and benchmarks. */
 int cti_cpu_level_count(void);

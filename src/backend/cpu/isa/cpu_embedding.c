@@ -2,7 +2,7 @@
 /* embedding and its gradient. */
 #include <inttypes.h>
 
-#include "backend/cpu/isa/cpu_kernel.h"
+#include "backend/cpu/isa/cpu_vector.h"
 #include "base/pool.h"
 
 static ct_status check_ids(const char *op, const ct_tensor *ids, int64_t vocab, ct_err *err)
@@ -18,6 +18,15 @@ static ct_status check_ids(const char *op, const ct_tensor *ids, int64_t vocab, 
     return CT_OK;
 }
 
+/* Rows that are written past the caches, as f32 words whatever they are. */
+CTI_INLINE void copy_rows(const ct_launch *l, int64_t first, int64_t end, const int64_t words, const int how)
+{
+    const int32_t *id = l->in[1].data;
+    for (int64_t t = first; t < end; t++) {
+        FOR_VECTORS(0, words, i, n, v_set(l->out[0].data, t * words + i, n, v_get(l->in[0].data, id[t] * words + i, n, 0), how);)
+    }
+}
+
 static void copy_tokens(void *ctx, int64_t first, int64_t end, int thread)
 {
     const ct_launch *launch = ctx;
@@ -25,6 +34,11 @@ static void copy_tokens(void *ctx, int64_t first, int64_t end, int thread)
     const int32_t *id = launch->in[1].data;
     const int64_t row = t_last(w) * (int64_t)ct_dtype_size_bytes(w->dtype);
     (void)thread;
+    if (row % (int64_t)sizeof(vf) == 0 && how_of(launch, 0, t_last(w)) & CTI_PAST) {
+        copy_rows(launch, first, end, row / 4, CTI_PAST);
+        v_fence();
+        return;
+    }
     for (int64_t t = first; t < end; t++) {
         memcpy((char *)y->data + t * row, (const char *)w->data + id[t] * row, (size_t)row);
     }
@@ -48,24 +62,38 @@ typedef struct grad_run {
     const int32_t *first, *next;
 } grad_run;
 
+/* n columns from `at` on of row v: the sum over v's tokens in order. The next token's row is asked for ahead, for nothing else would see
+ * it coming. */
+CTI_INLINE void sum_tokens(const grad_run *r, int64_t v, int64_t at, int64_t n, float *sum, const int how)
+{
+    const int64_t d = t_last(r->dw), size = how & CTI_IS_BF16 ? 2 : 4;
+    memset(sum, 0, (size_t)n * sizeof(float));
+    for (int32_t t = r->first[v]; t >= 0; t = r->next[t]) {
+        const int32_t ahead = r->next[t] >= 0 ? r->next[t] : t;
+        const char *next = (const char *)r->dy->data + (ahead * d + at) * size;
+        FOR_VECTORS(0, n, i, k, {
+            __builtin_prefetch(next + i * size);
+            v_set(sum, i, k, v_get(sum, i, k, 0) + v_get(r->dy->data, t * d + at + i, k, how), 0);
+        })
+    }
+}
+
 /* Rows [begin, end) of dw, each over blocks of its columns. */
 static void grad_rows(void *ctx, int64_t begin, int64_t end, int thread)
 {
     const grad_run *r = ctx;
-    const ct_tensor *dy = r->dy, *dw = r->dw;
+    const ct_tensor *dw = r->dw;
     const int64_t d = t_last(dw);
     (void)thread;
     for (int64_t v = begin; v < end; v++) {
         for (int64_t i = 0; i < d; i += CTI_BLOCK) {
-            float buf[CTI_BLOCK], rounded[CTI_BLOCK];
+            float rounded[CTI_BLOCK];
             const int64_t n = cti_min_i64(CTI_BLOCK, d - i);
             float *sum = v_out(dw->data, dw->dtype, v * d + i, rounded);
-            memset(sum, 0, (size_t)n * sizeof(float));
-            for (int32_t t = r->first[v]; t >= 0; t = r->next[t]) {
-                const float *p = v_view(dy->data, dy->dtype, t * d + i, n, buf);
-                for (int64_t j = 0; j < n; j++) {
-                    sum[j] += p[j];
-                }
+            if (r->dy->dtype == CT_DTYPE_BF16) {
+                sum_tokens(r, v, i, n, sum, CTI_IS_BF16);
+            } else {
+                sum_tokens(r, v, i, n, sum, 0);
             }
             v_put(dw->data, dw->dtype, v * d + i, rounded, n);
         }

@@ -2,58 +2,48 @@
 /* rmsnorm and its gradient (Zhang and Sennrich 2019, arXiv 1910.07467). In f32; a row's sum is over vector lanes, then halves. */
 #include <math.h>
 
-#include "backend/cpu/isa/cpu_kernel.h"
+#include "backend/cpu/isa/cpu_vector.h"
 #include "base/pool.h"
 
-/* sum of a[i] b[i] c[i]; c NULL counts as ones. Adds to *tail and *acc, whose order does not depend on blocks of CTI_BLOCK. */
-CTI_INLINE void dot3(const float *a, const float *b, const float *c, int64_t n, vf acc[2], float *tail)
+enum { CHAINS = 4 }; /* sums side by side, so that one need not wait for the other */
+
+CTI_INLINE float sum_chains(const vf acc[CHAINS])
 {
-    int64_t i = 0;
-    for (; i + 2 * CTI_VL <= n; i += 2 * CTI_VL) {
-        vf p0 = v_load(a + i), p1 = v_load(a + i + CTI_VL);
-        if (c) {
-            p0 *= v_load(c + i);
-            p1 *= v_load(c + i + CTI_VL);
+    return v_hsum((acc[0] + acc[1]) + (acc[2] + acc[3]));
+}
+
+CTI_INLINE void norm_span(const ct_launch *l, int64_t first, int64_t end, const int how)
+{
+    const void *x = l->in[0].data, *w = l->in[1].data;
+    const float eps = (float)((const ct_attrs_rmsnorm *)l->attrs)->eps;
+    const int64_t d = t_last(&l->in[0]), whole = d - d % (CHAINS * CTI_VL);
+    for (int64_t r = first; r < end; r++) {
+        vf acc[CHAINS] = {{0}, {0}, {0}, {0}};
+        for (int64_t i = 0; i < whole; i += CHAINS * CTI_VL) {
+            CTI_UNROLL
+            for (int k = 0; k < CHAINS; k++) {
+                const vf v = v_get(x, r * d + i + k * CTI_VL, CTI_VL, how);
+                acc[k] = v_fma(v, v, acc[k]);
+            }
         }
-        acc[0] = v_fma(p0, v_load(b + i), acc[0]);
-        acc[1] = v_fma(p1, v_load(b + i + CTI_VL), acc[1]);
-    }
-    for (; i < n; i++) {
-        *tail += (c ? a[i] * c[i] : a[i]) * b[i];
+        FOR_VECTORS(whole, d, i, n, {
+            const vf v = v_get(x, r * d + i, n, how);
+            acc[0] = v_fma(v, v, acc[0]);
+        })
+        const float s = 1.0f / sqrtf(sum_chains(acc) / (float)d + eps);
+        ((float *)l->out[1].data)[r] = s;
+        FOR_VECTORS(0, d, i, n, {
+            v_set(l->out[0].data, r * d + i, n, v_get(x, r * d + i, n, how) * v_set1(s) * v_get(w, i, n, how), how);
+        })
     }
 }
 
 static void norm_rows(void *ctx, int64_t first, int64_t end, int thread)
 {
     const ct_launch *launch = ctx;
-    const ct_tensor *x = &launch->in[0], *w = &launch->in[1], *y = &launch->out[0];
-    float *rstd = launch->out[1].data;
-    const float eps = (float)((const ct_attrs_rmsnorm *)launch->attrs)->eps;
-    const int64_t d = t_last(x);
     (void)thread;
-    for (int64_t r = first; r < end; r++) {
-        float bx[CTI_BLOCK], bw[CTI_BLOCK], by[CTI_BLOCK];
-        vf acc[2] = {{0}, {0}};
-        float tail = 0;
-        for (int64_t i = 0; i < d; i += CTI_BLOCK) {
-            int64_t n = cti_min_i64(CTI_BLOCK, d - i);
-            const float *px = v_view(x->data, x->dtype, r * d + i, n, bx);
-            dot3(px, px, NULL, n, acc, &tail);
-        }
-        const float mean = (v_hsum(acc[0] + acc[1]) + tail) / (float)d;
-        const float s = 1.0f / sqrtf(mean + eps);
-        rstd[r] = s;
-        for (int64_t i = 0; i < d; i += CTI_BLOCK) {
-            int64_t n = cti_min_i64(CTI_BLOCK, d - i);
-            const float *px = v_view(x->data, x->dtype, r * d + i, n, bx);
-            const float *pw = v_view(w->data, w->dtype, i, n, bw);
-            float *py = v_out(y->data, y->dtype, r * d + i, by);
-            for (int64_t j = 0; j < n; j++) {
-                py[j] = px[j] * s * pw[j];
-            }
-            v_put(y->data, y->dtype, r * d + i, by, n);
-        }
-    }
+    CTI_HOW(how_of(launch, 0, t_last(&launch->in[0])), norm_span, launch, first, end);
+    v_fence();
 }
 
 ct_status CTI_CPU_FN(rmsnorm)(const ct_launch *launch, ct_err *err)
@@ -76,40 +66,6 @@ size_t CTI_CPU_WORKSPACE(rmsnorm_grad)(const ct_launch *shapes)
     return (size_t)(cti_ceil_div(rows, chunk_rows(rows)) * t_last(x)) * sizeof(float);
 }
 
-/* With s = rstd: dx = s (dy w - x s^2 mean(dy w x)) + c, dw += dy x s. */
-static void grad_row(const ct_launch *launch, int64_t r, int64_t d, float *dw)
-{
-    const ct_tensor *dy = &launch->in[0], *x = &launch->in[1], *w = &launch->in[2], *dx = &launch->out[0];
-    const float s = ((const float *)launch->in[3].data)[r];
-    const ct_tensor *add = launch->n_in > 4 ? &launch->in[4] : NULL;
-    float bd[CTI_BLOCK], bx[CTI_BLOCK], bw[CTI_BLOCK], bdx[CTI_BLOCK], badd[CTI_BLOCK];
-    vf acc[2] = {{0}, {0}};
-    float tail = 0;
-    for (int64_t i = 0; i < d; i += CTI_BLOCK) {
-        int64_t n = cti_min_i64(CTI_BLOCK, d - i);
-        const float *pd = v_view(dy->data, dy->dtype, r * d + i, n, bd);
-        const float *px = v_view(x->data, x->dtype, r * d + i, n, bx);
-        dot3(pd, px, v_view(w->data, w->dtype, i, n, bw), n, acc, &tail);
-        float *pdw = dw + i;
-        for (int64_t j = 0; j < n; j++) {
-            pdw[j] += pd[j] * (px[j] * s);
-        }
-    }
-    const float c = (v_hsum(acc[0] + acc[1]) + tail) / (float)d * s * s;
-    for (int64_t i = 0; i < d; i += CTI_BLOCK) {
-        int64_t n = cti_min_i64(CTI_BLOCK, d - i);
-        const float *pd = v_view(dy->data, dy->dtype, r * d + i, n, bd);
-        const float *px = v_view(x->data, x->dtype, r * d + i, n, bx);
-        const float *pw = v_view(w->data, w->dtype, i, n, bw);
-        const float *pa = add != NULL ? v_view(add->data, add->dtype, r * d + i, n, badd) : NULL;
-        float *pdx = v_out(dx->data, dx->dtype, r * d + i, bdx);
-        for (int64_t j = 0; j < n; j++) {
-            pdx[j] = s * (pd[j] * pw[j] - px[j] * c) + (pa ? pa[j] : 0.0f);
-        }
-        v_put(dx->data, dx->dtype, r * d + i, bdx, n);
-    }
-}
-
 typedef struct norm_sums {
     const ct_launch *launch;
     int64_t rows, d;
@@ -117,16 +73,59 @@ typedef struct norm_sums {
     float *part;            /* [n_chunks][d] shares of dw */
 } norm_sums;
 
+/* Row r. With s = rstd: dx = s (dy w - x s^2 mean(dy w x)) + c, dw += dy x s. dx may be any of dy, x, c. */
+CTI_INLINE void grad_row(const ct_launch *l, int64_t r, int64_t d, float *dw, const bool has_c, const int how)
+{
+    const void *dy = l->in[0].data, *x = l->in[1].data, *w = l->in[2].data, *c = has_c ? l->in[4].data : NULL;
+    const float s = ((const float *)l->in[3].data)[r];
+    const int64_t at = r * d, whole = d - d % (CHAINS * CTI_VL);
+    vf acc[CHAINS] = {{0}, {0}, {0}, {0}};
+    for (int64_t i = 0; i < whole; i += CHAINS * CTI_VL) {
+        CTI_UNROLL
+        for (int k = 0; k < CHAINS; k++) {
+            const int64_t j = i + k * CTI_VL;
+            const vf g = v_get(dy, at + j, CTI_VL, how), v = v_get(x, at + j, CTI_VL, how);
+            acc[k] = v_fma(g * v_get(w, j, CTI_VL, how), v, acc[k]);
+            v_store(dw + j, v_load(dw + j) + g * (v * v_set1(s)));
+        }
+    }
+    FOR_VECTORS(whole, d, j, n, {
+        const vf g = v_get(dy, at + j, n, how), v = v_get(x, at + j, n, how);
+        acc[0] = v_fma(g * v_get(w, j, n, how), v, acc[0]);
+        v_set(dw, j, n, v_get(dw, j, n, 0) + g * (v * v_set1(s)), 0);
+    })
+    const vf mean = v_set1(sum_chains(acc) / (float)d * s * s);
+    FOR_VECTORS(0, d, j, n, {
+        vf dx = v_set1(s) * (v_get(dy, at + j, n, how) * v_get(w, j, n, how) - v_get(x, at + j, n, how) * mean);
+        if (has_c) {
+            dx += v_get(c, at + j, n, how);
+        }
+        v_set(l->out[0].data, at + j, n, dx, how);
+    })
+}
+
+CTI_INLINE void grad_span(const norm_sums *s, int64_t first, int64_t end, const int how)
+{
+    const bool has_c = s->launch->n_in > 4;
+    for (int64_t c = first; c < end; c++) {
+        float *part = s->part + c * s->d;
+        memset(part, 0, (size_t)s->d * sizeof(float));
+        for (int64_t r = c * s->step; r < cti_min_i64(s->rows, (c + 1) * s->step); r++) {
+            if (has_c) {
+                grad_row(s->launch, r, s->d, part, true, how);
+            } else {
+                grad_row(s->launch, r, s->d, part, false, how);
+            }
+        }
+    }
+}
+
 static void grad_chunks(void *ctx, int64_t first, int64_t end, int thread)
 {
     const norm_sums *s = ctx;
     (void)thread;
-    for (int64_t c = first; c < end; c++) {
-        memset(s->part + c * s->d, 0, (size_t)s->d * sizeof(float));
-        for (int64_t r = c * s->step; r < cti_min_i64(s->rows, (c + 1) * s->step); r++) {
-            grad_row(s->launch, r, s->d, s->part + c * s->d);
-        }
-    }
+    CTI_HOW(how_of(s->launch, 0, s->d), grad_span, s, first, end);
+    v_fence();
 }
 
 /* Columns of dw, from the chunks in order. */

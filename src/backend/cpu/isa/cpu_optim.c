@@ -21,29 +21,38 @@ CTI_INLINE vd squares(const float *p)
     return v * v;
 }
 
-/* Sum of squares of one block in f64: over four vectors' lanes, lane by lane, then the tail. */
-static double block_sumsq(const ct_tensor *x, int64_t first, int64_t n)
+/* Sum of squares of n elements in f64, added to the lanes of acc, then *tail. A thread reads one stream, so it asks for what comes far
+ * ahead itself. */
+CTI_INLINE void add_squares(const float *p, int64_t n, vd acc[8], double *tail)
 {
-    enum { HALF = CTI_VL / 2, CHAINS = 4, STEP = CHAINS * HALF };
-    float buf[CTI_BLOCK];
-    vd acc[CHAINS] = {{0}, {0}, {0}, {0}};
-    double tail = 0;
-    for (int64_t b = 0; b < n; b += CTI_BLOCK) {
-        int64_t nb = cti_min_i64(CTI_BLOCK, n - b), i = 0;
-        const float *p = v_view(x->data, x->dtype, first + b, nb, buf);
-        for (; i + STEP <= nb; i += STEP) {
-#pragma GCC unroll 4
-            for (int c = 0; c < CHAINS; c++) {
-                acc[c] += squares(p + i + c * HALF);
-            }
+    enum { HALF = CTI_VL / 2, STEP = 8 * HALF, AHEAD = 1024 };
+    int64_t i = 0;
+    for (; i + STEP <= n; i += STEP) {
+        CTI_UNROLL
+        for (int k = 0; k < STEP; k += 16) {
+            __builtin_prefetch(p + i + k + AHEAD);
         }
-        for (; i < nb; i++) {
-            tail += (double)p[i] * (double)p[i];
+        CTI_UNROLL
+        for (int c = 0; c < 8; c++) {
+            acc[c] += squares(p + i + c * HALF);
         }
     }
-    const vd all = (acc[0] + acc[1]) + (acc[2] + acc[3]);
-    double sum = 0;
-    for (int i = 0; i < HALF; i++) {
+    for (; i < n; i++) {
+        *tail += (double)p[i] * (double)p[i];
+    }
+}
+
+static double block_sumsq(const ct_tensor *x, int64_t first, int64_t n)
+{
+    float buf[CTI_BLOCK];
+    vd acc[8] = {{0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}};
+    double sum = 0, tail = 0;
+    for (int64_t b = 0; b < n; b += CTI_BLOCK) {
+        const int64_t nb = cti_min_i64(CTI_BLOCK, n - b);
+        add_squares(v_view(x->data, x->dtype, first + b, nb, buf), nb, acc, &tail);
+    }
+    const vd all = ((acc[0] + acc[1]) + (acc[2] + acc[3])) + ((acc[4] + acc[5]) + (acc[6] + acc[7]));
+    for (int i = 0; i < CTI_VL / 2; i++) {
         sum += all[i];
     }
     return sum + tail;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise kernels: add, mul, scale, cast, accumulate, silu_mul and swiglu and their gradients. In f32, rounded once; outputs may be
  * written over inputs. */
-#include "backend/cpu/isa/cpu_kernel.h"
 #include "backend/cpu/isa/cpu_vector.h"
 #include "base/pool.h"
 
@@ -9,27 +8,25 @@
 #define FOR_BLOCKS(first, end, at, n)                                                                                \
     for (int64_t at = (first), n; (n = cti_min_i64(CTI_BLOCK, (end) - at)) > 0; at += n)
 
+/* Turns of grain_of(1) elements begin at whole vectors, also of what is written past the caches. */
 static ct_status run_spans(const ct_launch *launch, cti_pool_fn spans)
 {
     cti_pool_run(t_numel(&launch->out[0]), grain_of(1), spans, (void *)launch); /* only read */
     return CT_OK;
 }
 
+CTI_INLINE void add_span(const ct_launch *l, int64_t first, int64_t end, const int how)
+{
+    const void *a = l->in[0].data, *b = l->in[1].data;
+    void *y = l->out[0].data;
+    FOR_VECTORS(first, end, i, n, v_set(y, i, n, v_get(a, i, n, how) + v_get(b, i, n, how), how);)
+}
+
 static void add_spans(void *ctx, int64_t first, int64_t end, int thread)
 {
-    const ct_launch *launch = ctx;
-    const ct_tensor *a = &launch->in[0], *b = &launch->in[1], *y = &launch->out[0];
     (void)thread;
-    FOR_BLOCKS(first, end, at, n) {
-        float ba[CTI_BLOCK], bb[CTI_BLOCK], by[CTI_BLOCK];
-        const float *pa = v_view(a->data, a->dtype, at, n, ba);
-        const float *pb = v_view(b->data, b->dtype, at, n, bb);
-        float *py = v_out(y->data, y->dtype, at, by);
-        for (int64_t i = 0; i < n; i++) {
-            py[i] = pa[i] + pb[i];
-        }
-        v_put(y->data, y->dtype, at, by, n);
-    }
+    CTI_HOW(how_of(ctx, 0, CTI_VL), add_span, ctx, first, end);
+    v_fence();
 }
 
 ct_status CTI_CPU_FN(add)(const ct_launch *launch, ct_err *err)
@@ -38,21 +35,18 @@ ct_status CTI_CPU_FN(add)(const ct_launch *launch, ct_err *err)
     return run_spans(launch, add_spans);
 }
 
+CTI_INLINE void mul_span(const ct_launch *l, int64_t first, int64_t end, const int how)
+{
+    const void *a = l->in[0].data, *b = l->in[1].data;
+    void *y = l->out[0].data;
+    FOR_VECTORS(first, end, i, n, v_set(y, i, n, v_get(a, i, n, how) * v_get(b, i, n, how), how);)
+}
+
 static void mul_spans(void *ctx, int64_t first, int64_t end, int thread)
 {
-    const ct_launch *launch = ctx;
-    const ct_tensor *a = &launch->in[0], *b = &launch->in[1], *y = &launch->out[0];
     (void)thread;
-    FOR_BLOCKS(first, end, at, n) {
-        float ba[CTI_BLOCK], bb[CTI_BLOCK], by[CTI_BLOCK];
-        const float *pa = v_view(a->data, a->dtype, at, n, ba);
-        const float *pb = v_view(b->data, b->dtype, at, n, bb);
-        float *py = v_out(y->data, y->dtype, at, by);
-        for (int64_t i = 0; i < n; i++) {
-            py[i] = pa[i] * pb[i];
-        }
-        v_put(y->data, y->dtype, at, by, n);
-    }
+    CTI_HOW(how_of(ctx, 0, CTI_VL), mul_span, ctx, first, end);
+    v_fence();
 }
 
 ct_status CTI_CPU_FN(mul)(const ct_launch *launch, ct_err *err)
@@ -61,21 +55,19 @@ ct_status CTI_CPU_FN(mul)(const ct_launch *launch, ct_err *err)
     return run_spans(launch, mul_spans);
 }
 
+CTI_INLINE void scale_span(const ct_launch *l, int64_t first, int64_t end, const int how)
+{
+    const vf alpha = v_set1((float)((const ct_attrs_scale *)l->attrs)->alpha);
+    const void *a = l->in[0].data;
+    void *y = l->out[0].data;
+    FOR_VECTORS(first, end, i, n, v_set(y, i, n, alpha * v_get(a, i, n, how), how);)
+}
+
 static void scale_spans(void *ctx, int64_t first, int64_t end, int thread)
 {
-    const ct_launch *launch = ctx;
-    const ct_tensor *a = &launch->in[0], *y = &launch->out[0];
-    const float alpha = (float)((const ct_attrs_scale *)launch->attrs)->alpha;
     (void)thread;
-    FOR_BLOCKS(first, end, at, n) {
-        float ba[CTI_BLOCK], by[CTI_BLOCK];
-        const float *pa = v_view(a->data, a->dtype, at, n, ba);
-        float *py = v_out(y->data, y->dtype, at, by);
-        for (int64_t i = 0; i < n; i++) {
-            py[i] = alpha * pa[i];
-        }
-        v_put(y->data, y->dtype, at, by, n);
-    }
+    CTI_HOW(how_of(ctx, 0, CTI_VL), scale_span, ctx, first, end);
+    v_fence();
 }
 
 ct_status CTI_CPU_FN(scale)(const ct_launch *launch, ct_err *err)
@@ -118,15 +110,19 @@ static void store_float(const ct_tensor *t, int64_t i, double x)
     }
 }
 
+/* Between f32 and bf16. */
+CTI_INLINE void cast_span(const ct_launch *l, int64_t first, int64_t end, const int how)
+{
+    const void *a = l->in[0].data;
+    void *y = l->out[0].data;
+    FOR_VECTORS(first, end, i, n, v_set(y, i, n, v_get(a, i, n, how & CTI_IS_BF16 ? 0 : CTI_IS_BF16), how);)
+}
+
 static void cast_spans(void *ctx, int64_t first, int64_t end, int thread)
 {
-    const ct_launch *launch = ctx;
-    const ct_tensor *a = &launch->in[0], *y = &launch->out[0];
     (void)thread;
-    FOR_BLOCKS(first, end, at, n) {
-        float buf[CTI_BLOCK];
-        v_narrow(y->data, y->dtype, at, v_view(a->data, a->dtype, at, n, buf), n);
-    }
+    CTI_HOW(how_of(ctx, 0, CTI_VL), cast_span, ctx, first, end);
+    v_fence();
 }
 
 ct_status CTI_CPU_FN(cast)(const ct_launch *launch, ct_err *err)
@@ -212,27 +208,21 @@ CTI_INLINE vf sigmoid(vf g)
     return v_select((vi)(g < v_set1(0.0f)), e, one) / (one + e);
 }
 
+CTI_INLINE void silu_mul_span(const ct_launch *l, int64_t first, int64_t end, const int how)
+{
+    const void *g = l->in[0].data, *u = l->in[1].data;
+    void *y = l->out[0].data;
+    FOR_VECTORS(first, end, i, n, {
+        const vf vg = v_get(g, i, n, how);
+        v_set(y, i, n, vg * sigmoid(vg) * v_get(u, i, n, how), how);
+    })
+}
+
 static void silu_mul_spans(void *ctx, int64_t first, int64_t end, int thread)
 {
-    const ct_launch *launch = ctx;
-    const ct_tensor *g = &launch->in[0], *u = &launch->in[1], *y = &launch->out[0];
     (void)thread;
-    FOR_BLOCKS(first, end, at, n) {
-        float bg[CTI_BLOCK], bu[CTI_BLOCK], by[CTI_BLOCK];
-        const float *pg = v_view(g->data, g->dtype, at, n, bg);
-        const float *pu = v_view(u->data, u->dtype, at, n, bu);
-        float *py = v_out(y->data, y->dtype, at, by);
-        int64_t i = 0;
-        for (; i + CTI_VL <= n; i += CTI_VL) {
-            vf vg = v_load(pg + i);
-            v_store(py + i, vg * sigmoid(vg) * v_load(pu + i));
-        }
-        if (i < n) {
-            vf vg = v_load_part(pg + i, n - i, 0);
-            v_store_part(py + i, n - i, vg * sigmoid(vg) * v_load_part(pu + i, n - i, 0));
-        }
-        v_put(y->data, y->dtype, at, by, n);
-    }
+    CTI_HOW(how_of(ctx, 0, CTI_VL), silu_mul_span, ctx, first, end);
+    v_fence();
 }
 
 ct_status CTI_CPU_FN(silu_mul)(const ct_launch *launch, ct_err *err)
@@ -250,34 +240,23 @@ CTI_INLINE void silu_grad(vf dy, vf g, vf u, vf *dg, vf *du)
     *dg = dy * u * s * (one + g * (one - s));
 }
 
+CTI_INLINE void silu_mul_grad_span(const ct_launch *l, int64_t first, int64_t end, const int how)
+{
+    const void *dy = l->in[0].data, *g = l->in[1].data, *u = l->in[2].data;
+    void *dg = l->out[0].data, *du = l->out[1].data;
+    FOR_VECTORS(first, end, i, n, {
+        vf vg, vu_;
+        silu_grad(v_get(dy, i, n, how), v_get(g, i, n, how), v_get(u, i, n, how), &vg, &vu_);
+        v_set(dg, i, n, vg, how);
+        v_set(du, i, n, vu_, how);
+    })
+}
+
 static void silu_mul_grad_spans(void *ctx, int64_t first, int64_t end, int thread)
 {
-    const ct_launch *launch = ctx;
-    const ct_tensor *dy = &launch->in[0], *g = &launch->in[1], *u = &launch->in[2];
-    const ct_tensor *dg = &launch->out[0], *du = &launch->out[1];
     (void)thread;
-    FOR_BLOCKS(first, end, at, n) {
-        float bd[CTI_BLOCK], bg[CTI_BLOCK], bu[CTI_BLOCK], bdg[CTI_BLOCK], bdu[CTI_BLOCK];
-        const float *pd = v_view(dy->data, dy->dtype, at, n, bd);
-        const float *pg = v_view(g->data, g->dtype, at, n, bg);
-        const float *pu = v_view(u->data, u->dtype, at, n, bu);
-        float *pdg = v_out(dg->data, dg->dtype, at, bdg);
-        float *pdu = v_out(du->data, du->dtype, at, bdu);
-        vf vg, vu_;
-        int64_t i = 0;
-        for (; i + CTI_VL <= n; i += CTI_VL) {
-            silu_grad(v_load(pd + i), v_load(pg + i), v_load(pu + i), &vg, &vu_);
-            v_store(pdg + i, vg);
-            v_store(pdu + i, vu_);
-        }
-        if (i < n) {
-            silu_grad(v_load_part(pd + i, n - i, 0), v_load_part(pg + i, n - i, 0), v_load_part(pu + i, n - i, 0), &vg, &vu_);
-            v_store_part(pdg + i, n - i, vg);
-            v_store_part(pdu + i, n - i, vu_);
-        }
-        v_put(dg->data, dg->dtype, at, bdg, n);
-        v_put(du->data, du->dtype, at, bdu, n);
-    }
+    CTI_HOW(how_of(ctx, 0, CTI_VL) & how_of(ctx, 1, CTI_VL), silu_mul_grad_span, ctx, first, end);
+    v_fence();
 }
 
 ct_status CTI_CPU_FN(silu_mul_grad)(const ct_launch *launch, ct_err *err)
@@ -286,79 +265,63 @@ ct_status CTI_CPU_FN(silu_mul_grad)(const ct_launch *launch, ct_err *err)
     return run_spans(launch, silu_mul_grad_spans);
 }
 
-/* Row r of y, from the halves of row r of gu. */
-CTI_INLINE void swiglu_row(const void *gu, void *y, int64_t r, int64_t f, const bool is_bf16)
+/* Rows of y, from the halves of the rows of gu. */
+CTI_INLINE void swiglu_span(const ct_launch *l, int64_t first, int64_t end, const int how)
 {
-    const int64_t g = 2 * r * f, u = g + f, to = r * f;
-    int64_t i = 0;
-    for (; i + CTI_VL <= f; i += CTI_VL) {
-        const vf vg = v_fetch(gu, g + i, is_bf16);
-        v_place(y, to + i, vg * sigmoid(vg) * v_fetch(gu, u + i, is_bf16), is_bf16);
-    }
-    if (i < f) {
-        const vf vg = v_fetch_part(gu, g + i, f - i, is_bf16);
-        v_place_part(y, to + i, f - i, vg * sigmoid(vg) * v_fetch_part(gu, u + i, f - i, is_bf16), is_bf16);
+    const int64_t f = t_last(&l->out[0]);
+    const void *gu = l->in[0].data;
+    void *y = l->out[0].data;
+    for (int64_t r = first; r < end; r++) {
+        FOR_VECTORS(0, f, i, n, {
+            const vf g = v_get(gu, 2 * r * f + i, n, how);
+            v_set(y, r * f + i, n, g * sigmoid(g) * v_get(gu, (2 * r + 1) * f + i, n, how), how);
+        })
     }
 }
 
 static void swiglu_rows(void *ctx, int64_t first, int64_t end, int thread)
 {
     const ct_launch *launch = ctx;
-    const ct_tensor *gu = &launch->in[0], *y = &launch->out[0];
     (void)thread;
-    for (int64_t r = first; r < end; r++) {
-        if (y->dtype == CT_DTYPE_BF16) {
-            swiglu_row(gu->data, y->data, r, t_last(y), true);
-        } else {
-            swiglu_row(gu->data, y->data, r, t_last(y), false);
-        }
-    }
+    CTI_HOW(how_of(launch, 0, t_last(&launch->out[0])), swiglu_span, launch, first, end);
+    v_fence();
 }
 
 ct_status CTI_CPU_FN(swiglu)(const ct_launch *launch, ct_err *err)
 {
     CT_TRY(check_floats("swiglu", "input", launch->in, 1, err));
-    cti_pool_run(t_rows(&launch->out[0]), grain_of(t_last(&launch->in[0])), swiglu_rows, (void *)launch);
+    cti_pool_run(t_rows(&launch->out[0]), grain_of(t_last(&launch->in[0])), swiglu_rows, (void *)launch); /* only read */
     return CT_OK;
 }
 
-/* Row r of dgu, which may be gu. */
-CTI_INLINE void swiglu_grad_row(const void *dy, const void *gu, void *dgu, int64_t r, int64_t f, const bool is_bf16)
+/* Rows of dgu, which may be gu. */
+CTI_INLINE void swiglu_grad_span(const ct_launch *l, int64_t first, int64_t end, const int how)
 {
-    const int64_t from = r * f, g = 2 * from, u = g + f;
-    vf dg, du;
-    int64_t i = 0;
-    for (; i + CTI_VL <= f; i += CTI_VL) {
-        silu_grad(v_fetch(dy, from + i, is_bf16), v_fetch(gu, g + i, is_bf16), v_fetch(gu, u + i, is_bf16), &dg, &du);
-        v_place(dgu, g + i, dg, is_bf16);
-        v_place(dgu, u + i, du, is_bf16);
-    }
-    if (i < f) {
-        const int64_t n = f - i;
-        silu_grad(v_fetch_part(dy, from + i, n, is_bf16), v_fetch_part(gu, g + i, n, is_bf16), v_fetch_part(gu, u + i, n, is_bf16),
-                  &dg, &du);
-        v_place_part(dgu, g + i, n, dg, is_bf16);
-        v_place_part(dgu, u + i, n, du, is_bf16);
+    const int64_t f = t_last(&l->in[0]);
+    const void *dy = l->in[0].data, *gu = l->in[1].data;
+    void *dgu = l->out[0].data;
+    for (int64_t r = first; r < end; r++) {
+        const int64_t at_g = 2 * r * f, at_u = at_g + f;
+        FOR_VECTORS(0, f, i, n, {
+            vf dg, du;
+            silu_grad(v_get(dy, r * f + i, n, how), v_get(gu, at_g + i, n, how), v_get(gu, at_u + i, n, how), &dg, &du);
+            v_set(dgu, at_g + i, n, dg, how);
+            v_set(dgu, at_u + i, n, du, how);
+        })
     }
 }
 
 static void swiglu_grad_rows(void *ctx, int64_t first, int64_t end, int thread)
 {
     const ct_launch *launch = ctx;
-    const ct_tensor *dy = &launch->in[0], *gu = &launch->in[1], *dgu = &launch->out[0];
     (void)thread;
-    for (int64_t r = first; r < end; r++) {
-        if (dy->dtype == CT_DTYPE_BF16) {
-            swiglu_grad_row(dy->data, gu->data, dgu->data, r, t_last(dy), true);
-        } else {
-            swiglu_grad_row(dy->data, gu->data, dgu->data, r, t_last(dy), false);
-        }
-    }
+    CTI_HOW(how_of(launch, 0, t_last(&launch->in[0])), swiglu_grad_span, launch, first, end);
+    v_fence();
 }
 
 ct_status CTI_CPU_FN(swiglu_grad)(const ct_launch *launch, ct_err *err)
 {
     CT_TRY(check_floats("swiglu_grad", "input", launch->in, 2, err));
-    cti_pool_run(t_rows(&launch->in[0]), grain_of(t_last(&launch->out[0])), swiglu_grad_rows, (void *)launch);
+    cti_pool_run(t_rows(&launch->in[0]), grain_of(t_last(&launch->out[0])), swiglu_grad_rows, (void *)launch); /* only read */
     return CT_OK;
 }

@@ -3,7 +3,6 @@
  * bits are the reference's. */
 #include <inttypes.h>
 
-#include "backend/cpu/isa/cpu_kernel.h"
 #include "backend/cpu/isa/cpu_vector.h"
 #include "base/pool.h"
 
@@ -30,24 +29,20 @@ CTI_INLINE vf rotate(vf x, vf c, vf s)
 /* `heads` heads of h elements of one token, from element `at` of x to `to` of y: pairs (x[2j], x[2j+1]) times (c + i s) of the table's
  * row, s times sign. */
 CTI_INLINE void rotate_heads(const void *x, int64_t at, void *y, int64_t to, int64_t heads, int64_t h, const float *row, float sign,
-                             const bool is_bf16)
+                             const int how)
 {
     for (int64_t j = 0; j < h; j += CTI_BLOCK) { /* a block is an even number of elements */
-        float c[CTI_BLOCK + CTI_VL], s[CTI_BLOCK + CTI_VL];
-        const int64_t n = cti_min_i64(CTI_BLOCK, h - j), whole = n / CTI_VL * CTI_VL;
-        for (int64_t e = 0; e < n; e += CTI_VL) {
-            const vf t = e < whole ? v_load(row + j + e) : v_load_part(row + j + e, n - e, 0);
-            v_store(c + e, v_even_twice(t));
-            v_store(s + e, v_odd_twice(t) * v_set1(sign));
-        }
-        for (int64_t i = j; i < heads * h; i += h) {
-            for (int64_t e = 0; e < whole; e += CTI_VL) {
-                v_place(y, to + i + e, rotate(v_fetch(x, at + i + e, is_bf16), v_load(c + e), v_load(s + e)), is_bf16);
-            }
-            if (whole < n) {
-                const vf v = v_fetch_part(x, at + i + whole, n - whole, is_bf16);
-                v_place_part(y, to + i + whole, n - whole, rotate(v, v_load(c + whole), v_load(s + whole)), is_bf16);
-            }
+        float c[CTI_BLOCK], s[CTI_BLOCK];
+        const int64_t end = cti_min_i64(h, j + CTI_BLOCK);
+        FOR_VECTORS(j, end, i, n, {
+            const vf t = v_get(row, i, n, 0);
+            v_set(c, i - j, CTI_VL, v_even_twice(t), 0);
+            v_set(s, i - j, CTI_VL, v_odd_twice(t) * v_set1(sign), 0);
+        })
+        for (int64_t k = 0; k < heads * h; k += h) {
+            FOR_VECTORS(j, end, i, n, {
+                v_set(y, to + k + i, n, rotate(v_get(x, at + k + i, n, how), v_load(c + i - j), v_load(s + i - j)), how);
+            })
         }
     }
 }
@@ -59,18 +54,23 @@ typedef struct qkv_run {
     const float *table;
     int64_t h, heads[3];
     bool is_split; /* else the parts go into the row, turned back */
-    bool is_bf16;
+    int how;
 } qkv_run;
 
-CTI_INLINE void qkv_token(const qkv_run *r, int64_t t, const bool is_bf16)
+CTI_INLINE void qkv_token(const qkv_run *r, int64_t t, const int how)
 {
     const float *table = r->table + r->pos[t] * r->h;
     int64_t at = t * (r->heads[0] + r->heads[1] + r->heads[2]) * r->h;
     for (int i = 0; i < 3; i++) {
-        const int64_t n = r->heads[i] * r->h, size = is_bf16 ? 2 : 4;
+        const int64_t n = r->heads[i] * r->h, size = how & CTI_IS_BF16 ? 2 : 4;
         if (i < 2) {
             rotate_heads(r->is_split ? r->row : r->part[i], r->is_split ? at : t * n, r->is_split ? r->part[i] : r->row,
-                         r->is_split ? t * n : at, r->heads[i], r->h, table, r->is_split ? 1.0f : -1.0f, is_bf16);
+                         r->is_split ? t * n : at, r->heads[i], r->h, table, r->is_split ? 1.0f : -1.0f, how);
+        } else if (how & CTI_PAST) {
+            FOR_VECTORS(0, n, e, k, {
+                v_set(r->is_split ? r->part[i] : r->row, (r->is_split ? t * n : at) + e, k,
+                      v_get(r->is_split ? r->row : r->part[i], (r->is_split ? at : t * n) + e, k, how), how);
+            })
         } else {
             char *row = (char *)r->row + at * size, *part = (char *)r->part[i] + t * n * size;
             memcpy(r->is_split ? part : row, r->is_split ? row : part, (size_t)(n * size));
@@ -84,15 +84,12 @@ static void qkv_tokens(void *ctx, int64_t first, int64_t end, int thread)
     const qkv_run *r = ctx;
     (void)thread;
     for (int64_t t = first; t < end; t++) {
-        if (r->is_bf16) {
-            qkv_token(r, t, true);
-        } else {
-            qkv_token(r, t, false);
-        }
+        CTI_HOW(r->how, qkv_token, r, t);
     }
+    v_fence();
 }
 
-static ct_status run_qkv(const ct_tensor *row, const ct_tensor part[3], const ct_tensor *pos, const ct_tensor *table, bool is_split)
+static ct_status run_qkv(const ct_launch *launch, const ct_tensor *row, const ct_tensor part[3], const ct_tensor *pos, const ct_tensor *table, bool is_split)
 {
     qkv_run r = {.row = row->data, .pos = pos->data, .table = table->data, .h = t_last(&part[0])};
     for (int i = 0; i < 3; i++) {
@@ -100,7 +97,10 @@ static ct_status run_qkv(const ct_tensor *row, const ct_tensor part[3], const ct
         r.heads[i] = part[i].dims[2];
     }
     r.is_split = is_split;
-    r.is_bf16 = row->dtype == CT_DTYPE_BF16;
+    r.how = how_of(launch, 0, r.h);
+    for (int32_t i = 1; is_split && i < 3; i++) {
+        r.how &= how_of(launch, i, r.h);
+    }
     cti_pool_run(t_numel(pos), grain_of(t_last(row)), qkv_tokens, &r);
     return CT_OK;
 }
@@ -109,14 +109,14 @@ ct_status CTI_CPU_FN(qkv_rope)(const ct_launch *launch, ct_err *err)
 {
     CT_TRY(check_floats("qkv_rope", "input", launch->in, 1, err));
     CT_TRY(check_positions("qkv_rope", &launch->in[1], &launch->in[2], err));
-    return run_qkv(&launch->in[0], launch->out, &launch->in[1], &launch->in[2], true);
+    return run_qkv(launch, &launch->in[0], launch->out, &launch->in[1], &launch->in[2], true);
 }
 
 ct_status CTI_CPU_FN(qkv_rope_grad)(const ct_launch *launch, ct_err *err)
 {
     CT_TRY(check_floats("qkv_rope_grad", "input", launch->in, 3, err));
     CT_TRY(check_positions("qkv_rope_grad", &launch->in[3], &launch->in[4], err));
-    return run_qkv(&launch->out[0], launch->in, &launch->in[3], &launch->in[4], false);
+    return run_qkv(launch, &launch->out[0], launch->in, &launch->in[3], &launch->in[4], false);
 }
 
 static void rope_tokens(void *ctx, int64_t first, int64_t end, int thread)
@@ -125,15 +125,13 @@ static void rope_tokens(void *ctx, int64_t first, int64_t end, int thread)
     const ct_tensor *x = &launch->in[0], *pos = &launch->in[1], *table = &launch->in[2], *y = &launch->out[0];
     const float sign = ((const ct_attrs_rope *)launch->attrs)->inverse ? -1.0f : 1.0f;
     const int64_t h = t_last(x), heads = x->dims[x->ndim - 2];
+    const int how = how_of(launch, 0, h);
     (void)thread;
     for (int64_t t = first; t < end; t++) {
         const float *row = (const float *)table->data + ((const int32_t *)pos->data)[t] * h;
-        if (x->dtype == CT_DTYPE_BF16) {
-            rotate_heads(x->data, t * heads * h, y->data, t * heads * h, heads, h, row, sign, true);
-        } else {
-            rotate_heads(x->data, t * heads * h, y->data, t * heads * h, heads, h, row, sign, false);
-        }
+        CTI_HOW(how, rotate_heads, x->data, t * heads * h, y->data, t * heads * h, heads, h, row, sign);
     }
+    v_fence();
 }
 
 ct_status CTI_CPU_FN(rope)(const ct_launch *launch, ct_err *err)
@@ -163,34 +161,28 @@ ct_status CTI_CPU_FN(rope_rows)(const ct_launch *launch, ct_err *err)
     return CT_OK;
 }
 
+CTI_INLINE void rotary_span(const ct_launch *l, int64_t first, int64_t end, const int how)
+{
+    const ct_tensor *x = &l->in[0];
+    const float *c = l->in[1].data, *s = l->in[2].data;
+    const vf sign = v_set1(((const ct_attrs_rope *)l->attrs)->inverse ? -1.0f : 1.0f);
+    const int64_t h = t_last(x), heads = x->dims[x->ndim - 2];
+    for (int64_t t = first; t < end; t++) {
+        for (int64_t at = t * heads * h; at < (t + 1) * heads * h; at += h) {
+            FOR_VECTORS(0, h, i, n, {
+                const vf turned = rotate(v_get(x->data, at + i, n, how), v_get(c, t * h + i, n, 0), v_get(s, t * h + i, n, 0) * sign);
+                v_set(l->out[0].data, at + i, n, turned, how);
+            })
+        }
+    }
+}
+
 static void rotary_tokens(void *ctx, int64_t first, int64_t end, int thread)
 {
     const ct_launch *launch = ctx;
-    const ct_tensor *x = &launch->in[0], *y = &launch->out[0];
-    const float *cos_bsh = launch->in[1].data, *sin_bsh = launch->in[2].data;
-    const float sign = ((const ct_attrs_rope *)launch->attrs)->inverse ? -1.0f : 1.0f;
-    const int64_t h = t_last(x), heads = x->dims[x->ndim - 2];
     (void)thread;
-    for (int64_t t = first; t < end; t++) {
-        for (int64_t i = t * heads; i < (t + 1) * heads; i++) {
-            for (int64_t j = 0; j < h; j += CTI_BLOCK) {
-                float bx[CTI_BLOCK], by[CTI_BLOCK];
-                int64_t n = cti_min_i64(CTI_BLOCK, h - j);
-                const float *px = v_view(x->data, x->dtype, i * h + j, n, bx);
-                const float *c = cos_bsh + t * h + j, *s = sin_bsh + t * h + j;
-                float *py = v_out(y->data, y->dtype, i * h + j, by);
-                int64_t e = 0;
-                for (; e + CTI_VL <= n; e += CTI_VL) {
-                    v_store(py + e, rotate(v_load(px + e), v_load(c + e), v_load(s + e) * v_set1(sign)));
-                }
-                if (e < n) {
-                    vf vs = v_load_part(s + e, n - e, 0) * v_set1(sign);
-                    v_store_part(py + e, n - e, rotate(v_load_part(px + e, n - e, 0), v_load_part(c + e, n - e, 0), vs));
-                }
-                v_put(y->data, y->dtype, i * h + j, by, n);
-            }
-        }
-    }
+    CTI_HOW(how_of(launch, 0, t_last(&launch->in[0])), rotary_span, launch, first, end);
+    v_fence();
 }
 
 ct_status CTI_CPU_FN(rotary_mul)(const ct_launch *launch, ct_err *err)
