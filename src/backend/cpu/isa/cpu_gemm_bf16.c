@@ -415,14 +415,15 @@ static void choose_tiles(const cti_cpu_gemm *g, int threads, int64_t *out_m, int
 typedef struct gemm_run {
     const cti_cpu_gemm *g;
     tile_scratch *scratch;
-    int64_t step_m, step_n, n_m;
+    int64_t step_m, step_n, n_n;
 } gemm_run;
 
+/* Tiles row by row: a thread has the same rows in every product of one height. */
 static void run_tasks(void *ctx, int64_t first, int64_t end, int thread)
 {
     const gemm_run *r = ctx;
     for (int64_t t = first; t < end; t++) {
-        const int64_t i0 = (t % r->n_m) * r->step_m, j0 = (t / r->n_m) * r->step_n;
+        const int64_t i0 = t / r->n_n * r->step_m, j0 = t % r->n_n * r->step_n;
         run_tile(r->g, &r->scratch[thread], i0, cti_min_i64(r->step_m, r->g->m - i0), j0, cti_min_i64(r->step_n, r->g->n - j0));
     }
 }
@@ -432,12 +433,16 @@ void CTI_CPU_FN(gemm_bf16)(const cti_cpu_gemm *g, void *scratch, size_t scratch_
     if (g->m == 0 || g->n == 0) {
         return;
     }
-    const int64_t room = (int64_t)(scratch_bytes / sizeof(tile_scratch));
-    const int threads = (int)cti_max_i64(1, cti_min_i64(cti_pool_threads(), room));
+    const bool is_shared = scratch_bytes / sizeof(tile_scratch) >= (size_t)cti_pool_threads();
     gemm_run r = {.g = g, .scratch = scratch};
-    choose_tiles(g, threads, &r.step_m, &r.step_n);
-    r.n_m = cti_ceil_div(g->m, r.step_m);
-    cti_pool_tasks(r.n_m * cti_ceil_div(g->n, r.step_n), threads, run_tasks, &r);
+    choose_tiles(g, is_shared ? cti_pool_threads() : 1, &r.step_m, &r.step_n);
+    r.n_n = cti_ceil_div(g->n, r.step_n);
+    const int64_t n_tiles = cti_ceil_div(g->m, r.step_m) * r.n_n;
+    if (is_shared) {
+        cti_pool_run(n_tiles, 1, run_tasks, &r);
+    } else {
+        run_tasks(&r, 0, n_tiles, 0);
+    }
 }
 
 double CTI_CPU_FN(dot_loop)(int64_t n)

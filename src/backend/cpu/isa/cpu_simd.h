@@ -226,6 +226,14 @@ CTI_INLINE vf v_from_bf16(const uint16_t *p)
 /* Nearest, ties to even; NaN stays NaN (cti_f32_to_bf16 on every lane). */
 CTI_INLINE void v_to_bf16(uint16_t *p, vf v)
 {
+#if defined(__AVX512BF16__) && CTI_VL == 16
+    enum { SUBNORMAL = 0x20 };
+    if (__builtin_expect(_mm512_fpclass_ps_mask((__m512)v, SUBNORMAL) == 0, 1)) { /* the instruction would make them zeros */
+        const __m256bh bf16 = _mm512_cvtneps_pbh((__m512)v);
+        memcpy(p, &bf16, sizeof bf16);
+        return;
+    }
+#endif
     vu bits = (vu)v;
     vu rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     vu nan = (vu)(v != v);
