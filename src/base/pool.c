@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,7 +32,10 @@ _Static_assert(CTI_POOL_MAX <= 0x7ff, "workers are counted in eleven bits");
 /* Who sleeps on the word: bit of worker i, and the caller's. Workers past the 31st share a bit. */
 #define CALLER_BIT ((uint32_t)1 << 31)
 
-enum { LINE = 64 }; /* bytes of a cache line */
+enum {
+    LINE = 64, /* bytes of a cache line */
+    LOOKS = 32 /* at the word between two at the clock */
+};
 
 /* A thread's part of a run: turns [next, end). */
 typedef struct part {
@@ -85,6 +89,42 @@ static uint32_t bits_below(int threads)
     return threads > 31 ? CALLER_BIT - 1 : ((uint32_t)1 << (threads - 1)) - 1;
 }
 
+/* ---- spinning ---------------------------------------------------------------------------------------------------- */
+
+typedef struct spin {
+    int64_t begin_ns, look_ns; /* when it began, and when to see whether the core is wanted by others */
+} spin;
+
+static spin spin_begin(void)
+{
+    const int64_t now = cti_now_ns();
+    return (spin){now, now + settings.spin_ns};
+}
+
+/* This thread was sent off its core not long ago: another one waits for it. */
+static bool is_core_wanted(int64_t now)
+{
+    enum { MEMORY_NS = 20000000 }; /* a few turns of the scheduler */
+    static _Thread_local int64_t n_seen, wanted_until;
+    struct rusage usage;
+    if (getrusage(RUSAGE_THREAD, &usage) == 0 && usage.ru_nivcsw != n_seen) {
+        n_seen = usage.ru_nivcsw;
+        wanted_until = now + MEMORY_NS;
+    }
+    return now < wanted_until;
+}
+
+/* Asked every few looks: false, it is time to sleep. */
+static bool spin_on(spin *s)
+{
+    const int64_t now = cti_now_ns();
+    if (now < s->look_ns) {
+        return true;
+    }
+    s->look_ns = now + settings.spin_ns;
+    return now - s->begin_ns < settings.long_spin_ns && !is_core_wanted(now);
+}
+
 /* ---- a run, seen from any thread of it --------------------------------------------------------------------------- */
 
 static void take_turns(int thread)
@@ -113,8 +153,7 @@ static bool is_for(uint32_t state, uint32_t last_run, int worker)
 /* The state of a run that the worker may join. */
 static uint32_t wait_for_run(uint32_t last_run, int worker)
 {
-    enum { LOOKS = 32 }; /* between two looks at the clock */
-    const int64_t until = cti_now_ns() + settings.spin_ns;
+    spin s = spin_begin();
     do {
         for (int i = 0; i < LOOKS; i++) {
             const uint32_t state = atomic_load_explicit(&pool.state, memory_order_relaxed);
@@ -123,7 +162,7 @@ static uint32_t wait_for_run(uint32_t last_run, int worker)
             }
             relax();
         }
-    } while (cti_now_ns() < until);
+    } while (spin_on(&s));
     for (;;) {
         atomic_fetch_add(&pool.n_sleepers, 1); /* before the look: either the caller sees it, or this the new run */
         const uint32_t state = atomic_load(&pool.state);
@@ -187,12 +226,11 @@ static void make_workers(int n)
 
 static void wait_until_left(void)
 {
-    enum { LOOKS = 32 };
     uint32_t state = atomic_fetch_or_explicit(&pool.state, CLOSED, memory_order_acq_rel);
     if ((state & INSIDE) == 0) {
         return;
     }
-    const int64_t until = cti_now_ns() + settings.spin_ns;
+    spin s = spin_begin();
     do {
         for (int i = 0; i < LOOKS; i++) {
             if ((atomic_load_explicit(&pool.state, memory_order_acquire) & INSIDE) == 0) {
@@ -200,7 +238,7 @@ static void wait_until_left(void)
             }
             relax();
         }
-    } while (cti_now_ns() < until);
+    } while (spin_on(&s));
     state = atomic_fetch_or_explicit(&pool.state, CALLER_SLEEPS, memory_order_acq_rel) | CALLER_SLEEPS;
     while ((state & INSIDE) != 0) {
         futex_wait(state, CALLER_BIT);

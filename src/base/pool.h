@@ -5,7 +5,8 @@
  * (cti_usable_cores: affinity mask and cgroup quota) divided by LOCAL_WORLD_SIZE, the ranks that share the host; at least 1.
  * Where: as the system likes. With OMP_PROC_BIND (true, close, spread) or OMP_PLACES each worker is bound to one usable core and
  * the process to its share of them, which begins behind those of the ranks with a lower LOCAL_RANK.
- * Waiting: workers spin for some 50 us after a run, then sleep; OMP_WAIT_POLICY=active spins longer, passive not at all.
+ * Waiting: a thread spins for 50 us, or 1 ms where nothing took its core away of late, then sleeps; OMP_WAIT_POLICY=active: spins for
+ * 100 ms, passive: not at all.
  * This is one of the places that read the environment: once, at the first call of cti_pool_threads().
  *
  * Which thread runs what is decided while it runs: a result must not depend on it. A function called here must not fork without

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "base/sys.h"
 
-enum { SPIN_US = 50, ACTIVE_SPIN_US = 100000 };
+enum { SPIN_US = 50, LONG_SPIN_US = 1000, ACTIVE_SPIN_US = 100000 };
 
 /* NULL where unset or empty, as shells export it. Blanks in front do not count. */
 static const char *variable(const char *name)
@@ -86,10 +86,11 @@ static void read_wait_policy(cti_pool_settings *s)
 {
     const char *text = variable("OMP_WAIT_POLICY");
     s->spin_ns = SPIN_US * 1000;
+    s->long_spin_ns = LONG_SPIN_US * 1000;
     if (text != NULL && first_word_is(text, "active")) {
-        s->spin_ns = ACTIVE_SPIN_US * 1000;
+        s->spin_ns = s->long_spin_ns = ACTIVE_SPIN_US * 1000;
     } else if (text != NULL && first_word_is(text, "passive")) {
-        s->spin_ns = 0;
+        s->spin_ns = s->long_spin_ns = 0;
     } else if (text != NULL) {
         tell_wrong(s, "OMP_WAIT_POLICY", "active or passive");
     }

@@ -10,7 +10,7 @@
 
 typedef struct cti_pool_settings {
     int n_threads;
-    int64_t spin_ns;   /* a thread that waits spins this long, then sleeps */
+    int64_t spin_ns, long_spin_ns; /* a thread that waits spins so long before it sleeps: long where nobody else wants the core */
     cpu_set_t *places; /* owns: this process's share of them; NULL: threads are not bound */
     int n_places;
     int step_places;   /* worker i has place (i * step_places) % n_places; 0: all have the first */

@@ -341,7 +341,7 @@ static void settings_of_the_environment(void **state)
         set_environment((const char *const[]){"OMP_WAIT_POLICY", POLICIES[i], NULL});
         cti_pool_settings_read(&s[i]);
     }
-    assert_true(s[0].spin_ns == 0 && s[1].spin_ns > 0 && s[2].spin_ns > s[1].spin_ns);
+    assert_true(s[0].long_spin_ns == 0 && s[1].long_spin_ns > s[1].spin_ns && s[2].spin_ns > s[1].long_spin_ns);
     clear_environment();
 }
 
