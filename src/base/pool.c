@@ -71,7 +71,8 @@ static void relax(void)
 
 static void futex_wait(uint32_t value, uint32_t bits)
 {
-    (void)syscall(SYS_futex, &pool.state, FUTEX_WAIT_BITSET_PRIVATE, value, NULL, NULL, bits); /* wakes early too: callers look again */
+    /* Comes back early, too: who called looks again. */
+    (void)syscall(SYS_futex, &pool.state, FUTEX_WAIT_BITSET_PRIVATE, value, NULL, NULL, bits);
 }
 
 static void futex_wake(uint32_t bits)

@@ -26,7 +26,8 @@ static const char *variable(const char *name)
 static void tell_wrong(cti_pool_settings *s, const char *name, const char *wanted)
 {
     if (s->wrong[0] == '\0') {
-        (void)snprintf(s->wrong, sizeof s->wrong, "environment variable %s: expected %s, got '%.100s'", name, wanted, variable(name));
+        (void)snprintf(s->wrong, sizeof s->wrong, "environment variable %s: expected %s, got '%.100s'", name, wanted,
+                       variable(name));
     }
 }
 
