@@ -95,7 +95,7 @@ static void block(const bench *b, int32_t tokens)
     const cti_step_options options = {.mesh = &mesh, .param_dtype = CT_DTYPE_F32, .compute_dtype = b->f,
                                       .reduce_dtype = CT_DTYPE_F32, .batch = 1, .seq_len = tokens, .loss_chunks = 1,
                                       .recompute = {.mode = CT_RECOMPUTE_NONE},
-                                      .optim = {.groups = &group, .n_groups = 1, .max_norm = 1.0}};
+                                      .optim = {.groups = &group, .n_groups = 1, .max_norm = 1.0, .has_one_micro_batch = true}};
     cti_step *s;
     bench_must(cti_step_create(alloc, spec, &options, &s, &err), &err);
     const ct_value_id keep[3] = {s->optim.loss, s->optim.norm, s->optim.go};

@@ -111,6 +111,15 @@ static void elementwise(bench *b, int64_t t, int64_t width)
         }
         bench_run(b, &j);
     }
+    for (int grad = 0; grad < 2; grad++) { /* the two halves of a row, one operand */
+        job j = {.name = grad ? "swiglu_grad" : "swiglu", .op = grad ? CT_OP_swiglu_grad : CT_OP_swiglu};
+        if (grad) {
+            (void)job_add(&j, false, b->f, t, width, 0, 0);
+        }
+        (void)job_add(&j, false, b->f, t, 2 * width, 0, 0);
+        (void)job_add(&j, true, b->f, t, grad ? 2 * width : width, 0, 0);
+        bench_run(b, &j);
+    }
     const ct_dtype other = b->f == CT_DTYPE_F32 ? CT_DTYPE_BF16 : CT_DTYPE_F32;
     const ct_attrs_cast attrs = {.dtype = (int64_t)other};
     job c = {.name = other == CT_DTYPE_BF16 ? "cast to bf16" : "cast to f32", .op = CT_OP_cast, .attrs = &attrs};
@@ -128,14 +137,19 @@ static void norms(bench *b, int64_t t, int64_t d)
     (void)job_add(&n, true, b->f, t, d, 0, 0);
     (void)job_add(&n, true, CT_DTYPE_F32, t, 0, 0, 0);
     bench_run(b, &n);
-    job g = {.name = "rmsnorm_grad", .op = CT_OP_rmsnorm_grad};
-    (void)job_add(&g, false, b->f, t, d, 0, 0);
-    (void)job_add(&g, false, b->f, t, d, 0, 0);
-    (void)job_add(&g, false, b->f, d, 0, 0, 0);
-    (void)job_add(&g, false, CT_DTYPE_F32, t, 0, 0, 0);
-    (void)job_add(&g, true, b->f, t, d, 0, 0);
-    (void)job_add(&g, true, b->f, d, 0, 0, 0);
-    bench_run(b, &g);
+    for (int addend = 0; addend < 2; addend++) {
+        job g = {.name = addend ? "rmsnorm_grad + residual" : "rmsnorm_grad", .op = CT_OP_rmsnorm_grad};
+        (void)job_add(&g, false, b->f, t, d, 0, 0);
+        (void)job_add(&g, false, b->f, t, d, 0, 0);
+        (void)job_add(&g, false, b->f, d, 0, 0, 0);
+        (void)job_add(&g, false, CT_DTYPE_F32, t, 0, 0, 0);
+        if (addend) {
+            (void)job_add(&g, false, b->f, t, d, 0, 0);
+        }
+        (void)job_add(&g, true, b->f, t, d, 0, 0);
+        (void)job_add(&g, true, b->f, d, 0, 0, 0);
+        bench_run(b, &g);
+    }
 }
 
 static void rotations(bench *b, int64_t t, int64_t heads, int64_t h)
@@ -147,6 +161,30 @@ static void rotations(bench *b, int64_t t, int64_t heads, int64_t h)
     (void)job_add(&r, false, CT_DTYPE_F32, 256, h / 2, 2, 0);
     (void)job_add(&r, true, b->f, 1, t, heads, h);
     bench_run(b, &r);
+}
+
+/* q, k and v of one row side by side, split and turned; and back. */
+static void fused_rotations(bench *b, int64_t t, int64_t heads, int64_t h)
+{
+    const ct_attrs_qkv_rope attrs = {.heads = heads, .kv_heads = heads};
+    for (int grad = 0; grad < 2; grad++) {
+        job j = {.name = grad ? "qkv_rope_grad" : "qkv_rope", .op = grad ? CT_OP_qkv_rope_grad : CT_OP_qkv_rope, .attrs = &attrs};
+        for (int i = 0; i < (grad ? 3 : 0); i++) {
+            (void)job_add(&j, false, b->f, 1, t, heads, h);
+        }
+        if (!grad) {
+            (void)job_add(&j, false, b->f, 1, t, 3 * heads * h, 0);
+        }
+        (void)job_add(&j, false, CT_DTYPE_I32, 1, t, 0, 0);
+        (void)job_add(&j, false, CT_DTYPE_F32, 256, h / 2, 2, 0);
+        for (int i = 0; i < (grad ? 0 : 3); i++) {
+            (void)job_add(&j, true, b->f, 1, t, heads, h);
+        }
+        if (grad) {
+            (void)job_add(&j, true, b->f, 1, t, 3 * heads * h, 0);
+        }
+        bench_run(b, &j);
+    }
 }
 
 static void embeddings(bench *b, int64_t t, int64_t vocab, int64_t d)
@@ -230,6 +268,7 @@ int main(int argc, char **argv)
     elementwise(&b, 16384 * wide, 768);
     norms(&b, 65536 * wide, 256);
     rotations(&b, 65536 * wide, 16, 16);
+    fused_rotations(&b, 32768 * wide, 16, 16);
     embeddings(&b, 131072 * wide, 2048, 256);
     optimizer(&b, 8 << 20);
     bench_close(&b);
