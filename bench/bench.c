@@ -20,23 +20,20 @@
 
 enum { MAX_TRIES = 20 };
 
-#define LOOP_PROTO(name, text)                                                                                       \
-    double cti_cpu_bench_dot_##name(int64_t n);                                                                      \
-    double cti_cpu_bench_exp_##name(int64_t n);
+typedef double (*loop_fn)(int64_t n);
+#define LOOP_PROTO(name, text) double cti_cpu_bench_exp_##name(int64_t n);
 CTI_CPU_LEVEL_LIST(LOOP_PROTO)
 #undef LOOP_PROTO
-
-typedef double (*loop_fn)(int64_t n);
-static const loop_fn DOT_LOOPS[] = {
-#define DOT_LOOP(name, text) cti_cpu_bench_dot_##name,
-    CTI_CPU_LEVEL_LIST(DOT_LOOP)
-#undef DOT_LOOP
-};
 static const loop_fn EXP_LOOPS[] = {
 #define EXP_LOOP(name, text) cti_cpu_bench_exp_##name,
     CTI_CPU_LEVEL_LIST(EXP_LOOP)
 #undef EXP_LOOP
 };
+
+static double greater(double a, double b)
+{
+    return a > b ? a : b;
+}
 
 void bench_must(ct_status st, const ct_err *err)
 {
@@ -61,18 +58,19 @@ static void rate_turn(void *ctx, int64_t first, int64_t end, int thread)
     r->done += (int64_t)r->loop((end - first) * r->n);
 }
 
-/* Raises best to what a loop does a second on all threads, in the best of some rounds of about half a millisecond; several turns a
- * thread, as cti_cpu_measure_peak() does. */
-static void raise_rate(double *best, loop_fn loop, int64_t n)
+/* Exponentials a second on all threads, in the best of some rounds of about half a millisecond; several turns a thread, as
+ * cti_cpu_measure_peak() does. */
+static double exp_rate(int level)
 {
     const int threads = cti_pool_threads();
+    double best = 0;
     for (int r = 0; r < 8; r++) {
-        rate_run run = {.loop = loop, .n = n};
+        rate_run run = {.loop = EXP_LOOPS[level], .n = 400};
         const int64_t start = cti_now_ns();
         cti_pool_tasks((int64_t)threads * 8, threads, rate_turn, &run);
-        const double rate = (double)run.done / cti_seconds_since(start);
-        *best = rate > *best ? rate : *best;
+        best = greater(best, (double)run.done / cti_seconds_since(start));
     }
+    return best;
 }
 
 static void copy_plain(void *to_from, int64_t first, int64_t end, int thread)
@@ -128,8 +126,7 @@ static void memory_rates(bench *b)
         double *best = r % 3 == 2 ? &b->limit.read : &b->limit.copy;
         const int64_t start = cti_now_ns();
         cti_pool_run(bytes, PART, WAYS[r % 3], (char *[]){to, from});
-        const double rate = (r % 3 == 2 ? 1.0 : 2.0) * (double)bytes / cti_seconds_since(start);
-        *best = rate > *best ? rate : *best;
+        *best = greater(*best, (r % 3 == 2 ? 1.0 : 2.0) * (double)bytes / cti_seconds_since(start));
     }
     b->backend->memory_free(b->device, from, (size_t)bytes);
     b->backend->memory_free(b->device, to, (size_t)bytes);
@@ -141,11 +138,10 @@ void bench_measure_limits(bench *b)
     b->limit = (bench_limits){0};
     for (int turn = 0; turn < 3; turn++) {
         for (int i = 0; i < 4; i++) {
-            const double rate = cti_cpu_measure_peak(b->level);
-            b->limit.fma = rate > b->limit.fma ? rate : b->limit.fma;
+            b->limit.fma = greater(b->limit.fma, cti_cpu_measure_peak(b->level));
+            b->limit.dot = greater(b->limit.dot, cti_cpu_measure_peak_bf16(b->level));
+            b->limit.exp = greater(b->limit.exp, exp_rate(b->level));
         }
-        raise_rate(&b->limit.dot, DOT_LOOPS[b->level], 20000);
-        raise_rate(&b->limit.exp, EXP_LOOPS[b->level], 400);
         memory_rates(b);
     }
 }
