@@ -6,120 +6,141 @@
 #include "backend/cpu/isa/cpu_attention.h"
 #include "base/pool.h"
 
-/* Queries of one task, whole panels. */
-#define RUN (CTI_MR * (192 / CTI_MR))
+/* Queries of one task: whole blocks. */
+#define RUN (CTI_ANQ * (480 / CTI_ANQ))
 /* Keys of one block. */
-#define KEYS CTI_KC
+#define KEYS 256
 
 /* Per-thread buffers, all from one block of floats. */
 typedef struct fwd_scratch {
-    float *q;      /* [RUN / MR] panels [h][MR] */
-    float *o;      /* [RUN][hp] */
-    float *k;      /* [KEYS / NR] panels [h][NR] */
-    float *v;      /* head rows, KEYS long */
-    float *s;      /* [MR][KLD] scores of one panel of queries, in units of ln 2 */
-    float *m, *l;  /* [RUN + VL] running max and sum */
+    float *k;      /* [KEYS][hp] */
+    float *v;      /* [hp / AR] panels [KEYS][AR] */
+    float *rows;   /* [KEYS][hp] */
+    float *s;      /* [KEYS][lanes] scores of one block of queries, in units of ln 2, then weights */
+    float *q;      /* per block of queries [h][lanes] */
+    float *o;      /* per block of queries [hp][lanes] */
+    float *m, *l;  /* [RUN] running max and sum */
 } fwd_scratch;
 
 static size_t fwd_floats(const attn *a)
 {
-    return (size_t)(RUN * (a->h + a->hp) + KEYS * (a->h + a->hp) + CTI_MR * CTI_KLD + 2 * (RUN + CTI_VL));
+    return (size_t)(3 * KEYS * a->hp + KEYS * CTI_ANQ + RUN * (a->h + a->hp) + 2 * RUN);
 }
 
 static fwd_scratch fwd_cut(const attn *a, float *p)
 {
     fwd_scratch f;
-    f.o = p;
-    f.v = f.o + RUN * a->hp;
-    f.s = f.v + KEYS * a->hp;
-    f.q = f.s + CTI_MR * CTI_KLD;
-    f.k = f.q + RUN * a->h;
-    f.m = f.k + KEYS * a->h;
-    f.l = f.m + RUN + CTI_VL;
+    f.k = p;
+    f.v = f.k + KEYS * a->hp;
+    f.rows = f.v + KEYS * a->hp;
+    f.s = f.rows + KEYS * a->hp;
+    f.o = f.s + KEYS * CTI_ANQ;
+    f.m = f.o + RUN * a->hp;
+    f.l = f.m + RUN;
+    f.q = f.l + RUN;
     return f;
 }
 
-/* The largest score of one row in columns [c0, c1), whole panels, per lane; scores outside [lo, hi) become -inf first. */
-CTI_INLINE vf mask_and_max(float *s, int64_t c0, int64_t c1, int64_t lo, int64_t hi)
+/* Scores of keys [j0, j1) become weights; max m and sum l go on, sums o of before shrink. */
+CTI_INLINE void softmax_lanes(const int nv, float *s, int64_t j0, int64_t j1, float *m, float *l, float *o, int64_t hp)
 {
-    mask_row(s, c0, c1, lo, hi);
-    vf m0 = v_load(s + c0), m1 = v_load(s + c0 + CTI_VL);
-    for (int64_t j = c0 + CTI_NR; j < c1; j += CTI_NR) {
-        m0 = v_max(v_load(s + j), m0);
-        m1 = v_max(v_load(s + j + CTI_VL), m1);
+    const vf ninf = v_set1(-__builtin_inff());
+    vf top[CTI_AQ], sum[CTI_AQ], shift[CTI_AQ], shrink[CTI_AQ];
+    for (int v = 0; v < nv; v++) {
+        top[v] = v_load(m + v * CTI_VL);
     }
-    return v_max(m0, m1);
-}
-
-/* Scores become 2^(score - shift); returns their sum per lane. */
-CTI_INLINE vf exp_and_sum(float *s, int64_t c0, int64_t c1, float shift)
-{
-    const vf vs = v_set1(shift);
-    vf s0 = {0}, s1 = {0};
-    for (int64_t j = c0; j < c1; j += CTI_NR) {
-        vf e0 = v_exp2_neg(v_load(s + j) - vs), e1 = v_exp2_neg(v_load(s + j + CTI_VL) - vs);
-        v_store(s + j, e0);
-        v_store(s + j + CTI_VL, e1);
-        s0 += e0;
-        s1 += e1;
-    }
-    return s0 + s1;
-}
-
-/* The running softmax of one panel: scores in columns [c0, c1) become weights, max m and sum l go on, sums o of before shrink. */
-CTI_INLINE void softmax_panel(float *s, int64_t c0, int64_t c1, const int64_t *lo, const int64_t *hi, float *m, float *l, float *o,
-                              int64_t hp)
-{
-    const float ninf = -__builtin_inff();
-    float top[CTI_MR], sum[CTI_MR];
-    for (int i = 0; i < CTI_MR; i++) {
-        top[i] = v_hmax(mask_and_max(s + i * CTI_KLD, c0, c1, lo[i], hi[i]));
-    }
-    for (int i = 0; i < CTI_MR; i++) {
-        top[i] = top[i] > m[i] ? top[i] : m[i];
-        sum[i] = v_hsum(exp_and_sum(s + i * CTI_KLD, c0, c1, top[i] == ninf ? 0.0f : top[i]));
-    }
-    for (int i = 0; i < CTI_MR; i++) {
-        if (top[i] != m[i] && m[i] != ninf) {
-            const vf shrink = v_exp2_neg(v_set1(m[i] - top[i]));
-            l[i] *= shrink[0];
-            for (int64_t e = 0; e < hp; e += CTI_VL) {
-                v_store(o + i * hp + e, v_load(o + i * hp + e) * shrink);
-            }
-        }
-        m[i] = top[i];
-        l[i] += sum[i];
-    }
-}
-
-/* One panel of queries, i0 of the run on, against the packed key block [k0, k0 + bk) of the segment. */
-static void fwd_panel(const attn *a, const attn_segment *seg, const fwd_scratch *f, int64_t first, int64_t i0, int64_t n, int64_t k0,
-                      int64_t bk)
-{
-    int64_t lo[CTI_MR], hi[CTI_MR], all_lo = bk, all_hi = 0;
-    for (int64_t i = 0; i < CTI_MR; i++) {
-        lo[i] = hi[i] = 0;
-        if (i0 + i < n) {
-            visible_keys(a, seg, first + i0 + i, &lo[i], &hi[i]);
-            lo[i] = cti_min_i64(cti_max_i64(lo[i] - k0, 0), bk);
-            hi[i] = cti_min_i64(cti_max_i64(hi[i] - k0, 0), bk);
-            if (lo[i] < hi[i]) {
-                all_lo = cti_min_i64(all_lo, lo[i]);
-                all_hi = cti_max_i64(all_hi, hi[i]);
-            }
+    for (int64_t j = j0; j < j1; j++) {
+        CTI_UNROLL
+        for (int v = 0; v < nv; v++) {
+            top[v] = v_max(v_load(s + (j * nv + v) * CTI_VL), top[v]);
         }
     }
-    if (all_lo >= all_hi) {
+    for (int v = 0; v < nv; v++) {
+        shift[v] = v_select((vi)(top[v] == ninf), (vf){0}, top[v]);
+        shrink[v] = v_exp2_neg(v_load(m + v * CTI_VL) - shift[v]);
+        sum[v] = (vf){0};
+        v_store(m + v * CTI_VL, top[v]);
+    }
+    for (int64_t j = j0; j < j1; j++) {
+        CTI_UNROLL
+        for (int v = 0; v < nv; v++) {
+            float *p = s + (j * nv + v) * CTI_VL;
+            const vf e = v_exp2_neg(v_load(p) - shift[v]);
+            v_store(p, e);
+            sum[v] += e;
+        }
+    }
+    for (int v = 0; v < nv; v++) {
+        v_store(l + v * CTI_VL, v_fma(v_load(l + v * CTI_VL), shrink[v], sum[v]));
+    }
+    for (int64_t e = 0; e < hp; e++) {
+        CTI_UNROLL
+        for (int v = 0; v < nv; v++) {
+            float *p = o + (e * nv + v) * CTI_VL;
+            v_store(p, v_load(p) * shrink[v]);
+        }
+    }
+}
+
+/* Block of queries [i0, i0 + n) of the run against the packed key block [k0, k0 + bk) of the segment. */
+CTI_INLINE void fwd_block(const int nv, const attn *a, const attn_segment *seg, const fwd_scratch *f, int64_t first, int64_t i0, int64_t n,
+                          int64_t k0, int64_t bk)
+{
+    attn_view w;
+    attn_look(a, seg, first + i0, n, nv * CTI_VL, k0, bk, &w);
+    if (w.all_lo >= w.all_hi) {
         return;
     }
-    const int64_t c0 = all_lo / CTI_NR * CTI_NR, c1 = cti_round_up(all_hi, CTI_NR);
+    const int64_t j0 = w.all_lo / CTI_AR * CTI_AR, j1 = cti_round_up(w.all_hi, CTI_AR);
     const float *q = f->q + i0 * a->h;
-    for (int64_t j = c0; j < c1; j += CTI_NR) {
-        cti_ukr(2, CTI_A_PANEL, a->h, q, f->k + j * a->h, NULL, 0, f->s + j, CTI_KLD);
-    }
     float *o = f->o + i0 * a->hp;
-    softmax_panel(f->s, c0, c1, lo, hi, f->m + i0, f->l + i0, o, a->hp);
-    ukr_head(CTI_A_ROWS, c1 - c0, f->s + c0, f->v, KEYS, c0, a->hp, o, true);
+    for (int64_t j = j0; j < j1; j += CTI_AR) {
+        ukr_lanes(nv, a->h, f->k + j * a->hp, a->hp, 1, q, f->s + j * nv * CTI_VL, false);
+    }
+    attn_mask(nv, f->s, &w, j0, j1);
+    softmax_lanes(nv, f->s, j0, j1, f->m + i0, f->l + i0, o, a->hp);
+    for (int64_t e = 0; e < a->hp; e += CTI_AR) {
+        ukr_lanes(nv, j1 - j0, f->v + e * KEYS + j0 * CTI_AR, 1, CTI_AR, f->s + j0 * nv * CTI_VL, o + e * nv * CTI_VL, true);
+    }
+}
+
+static void fwd_blocks(const attn *a, const attn_segment *seg, const fwd_scratch *f, int64_t first, int64_t n, int64_t k0, int64_t bk)
+{
+    for (int64_t i = 0; i < n; i += CTI_ANQ) {
+        const int64_t ni = cti_min_i64(CTI_ANQ, n - i);
+        switch (attn_vectors(ni)) {
+        case 1:
+            fwd_block(1, a, seg, f, first, i, ni, k0, bk);
+            break;
+        case 2:
+            fwd_block(2, a, seg, f, first, i, ni, k0, bk);
+            break;
+        default:
+            fwd_block(3, a, seg, f, first, i, ni, k0, bk);
+        }
+    }
+}
+
+/* Queries [i0, i0 + n) of the run are done: their rows of the outputs. */
+static void fwd_write(const attn *a, const fwd_scratch *f, int64_t head, int64_t token, int64_t i0, int64_t n, const ct_tensor *out,
+                      float *lse)
+{
+    const int64_t lanes = attn_vectors(n) * CTI_VL;
+    float inv[CTI_ANQ];
+    for (int64_t i = 0; i < n; i++) {
+        const float l = f->l[i0 + i];
+        const int64_t row = (token + i0 + i) * a->heads + head;
+        inv[i] = l > 0 ? 1.0f / l : l; /* 0 where it sees nothing; NaN among its scores stays one */
+        lse[row] = l > 0 ? f->m[i0 + i] * CTI_LN2 + logf(l) : l != l ? l : -__builtin_inff();
+    }
+    CTI_CPU_FN(pack_transposed)(f->rows, a->hp, f->o + i0 * a->hp, CT_DTYPE_F32, lanes, 0, a->hp, 0, n);
+    for (int64_t i = 0; i < n; i++) {
+        float *row = f->rows + i * a->hp;
+        for (int64_t e = 0; e < a->hp; e += CTI_VL) {
+            v_store(row + e, v_load(row + e) * inv[i]);
+        }
+        v_narrow(out->data, out->dtype, ((token + i0 + i) * a->heads + head) * a->h, row, a->h);
+    }
 }
 
 /* Queries [first, first + n) of the segment, one head. */
@@ -127,11 +148,13 @@ static void fwd_run(const attn *a, const attn_segment *seg, int64_t head, int64_
                     const fwd_scratch *f)
 {
     const int64_t kv_head = head / (a->heads / a->kv_heads);
-    const int64_t n_pad = cti_round_up(n, CTI_MR);
     prefetch_head(a, a->q, a->heads, head, seg->q_start + first, n);
-    pack_head_queries(f->q, a, a->q, head, seg->q_start + first, n, a->scale * CTI_LOG2E);
-    memset(f->o, 0, (size_t)(n_pad * a->hp) * sizeof(float));
-    for (int64_t i = 0; i < n_pad; i++) {
+    for (int64_t i = 0; i < n; i += CTI_ANQ) {
+        const int64_t ni = cti_min_i64(CTI_ANQ, n - i);
+        pack_head_lanes(f->q + i * a->h, attn_vectors(ni) * CTI_VL, a, a->q, head, seg->q_start + first + i, ni, a->scale * CTI_LOG2E);
+    }
+    memset(f->o, 0, (size_t)(RUN * a->hp) * sizeof(float));
+    for (int64_t i = 0; i < RUN; i++) {
         f->m[i] = -__builtin_inff();
         f->l[i] = 0;
     }
@@ -139,28 +162,16 @@ static void fwd_run(const attn *a, const attn_segment *seg, int64_t head, int64_
     visible_keys(a, seg, first, &lo, &unused);
     visible_keys(a, seg, first + n - 1, &unused, &hi);
     for (int64_t k0 = lo / KEYS * KEYS; k0 < hi; k0 += KEYS) {
-        const int64_t bk = cti_min_i64(KEYS, seg->k_len - k0);
-        prefetch_head(a, a->k, a->kv_heads, kv_head, seg->k_start + k0, bk);
-        prefetch_head(a, a->v, a->kv_heads, kv_head, seg->k_start + k0, bk);
-        pack_head_keys(f->k, a, a->k, a->kv_heads, kv_head, seg->k_start + k0, bk);
-        pack_head_rows(f->v, a, a->v, a->kv_heads, kv_head, seg->k_start + k0, bk, KEYS);
-        for (int64_t i = 0; i < n; i += CTI_MR) {
-            fwd_panel(a, seg, f, first, i, n, k0, bk);
-        }
+        const int64_t bk = cti_min_i64(KEYS, hi - k0), key = seg->k_start + k0, pad = cti_round_up(bk, CTI_AR);
+        prefetch_head(a, a->k, a->kv_heads, kv_head, key, bk);
+        prefetch_head(a, a->v, a->kv_heads, kv_head, key, bk);
+        pack_head(f->k, a->hp, a, a->k, a->kv_heads, kv_head, key, bk, pad);
+        pack_head(f->rows, a->hp, a, a->v, a->kv_heads, kv_head, key, bk, pad);
+        pack_head_panels(f->v, KEYS, f->rows, a->hp, pad);
+        fwd_blocks(a, seg, f, first, n, k0, bk);
     }
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t row = (seg->q_start + first + i) * a->heads + head;
-        float *o = f->o + i * a->hp;
-        if (f->l[i] > 0) {
-            const vf inv = v_set1(1.0f / f->l[i]);
-            for (int64_t e = 0; e < a->hp; e += CTI_VL) {
-                v_store(o + e, v_load(o + e) * inv);
-            }
-            lse[row] = f->m[i] * CTI_LN2 + logf(f->l[i]);
-        } else if (f->l[i] != f->l[i]) { /* NaN among the scores */
-            lse[row] = f->l[i];
-        }
-        v_narrow(out->data, out->dtype, row * a->h, o, a->h);
+    for (int64_t i = 0; i < n; i += CTI_ANQ) {
+        fwd_write(a, f, head, seg->q_start + first, i, cti_min_i64(CTI_ANQ, n - i), out, lse);
     }
 }
 
@@ -185,7 +196,7 @@ static void fwd_task(void *ctx, int64_t begin, int64_t end, int thread)
                 run -= runs;
                 continue;
             }
-            const int64_t step = cti_round_up(cti_ceil_div(s.q_len, runs), CTI_MR);
+            const int64_t step = cti_round_up(cti_ceil_div(s.q_len, runs), CTI_ANQ);
             const int64_t first = (runs - 1 - run) * step; /* later queries see more keys: they go first */
             if (first < s.q_len) {
                 fwd_run(a, &s, t % a->heads, first, cti_min_i64(step, s.q_len - first), r->o, r->lse, &f);
@@ -206,16 +217,18 @@ static ct_status forward(const char *op, const ct_launch *launch, bool by_ends, 
     const int threads = (int)cti_min_i64(cti_pool_threads(), (int64_t)(launch->workspace_bytes / per_thread));
     const ct_tensor *o = &launch->out[0];
     float *lse = launch->out[1].data;
-    memset(o->data, 0, (size_t)t_numel(o) * ct_dtype_size_bytes(o->dtype)); /* tokens in no segment */
-    for (int64_t i = 0; i < a.n_q * a.heads; i++) {
-        lse[i] = -__builtin_inff();
+    if (!attn_covers(&a, false)) { /* tokens in no segment */
+        memset(o->data, 0, (size_t)t_numel(o) * ct_dtype_size_bytes(o->dtype));
+        for (int64_t i = 0; i < a.n_q * a.heads; i++) {
+            lse[i] = -__builtin_inff();
+        }
     }
     int64_t n_runs = 0;
     for (int64_t i = 0; i < a.n_segments; i++) {
         n_runs += cti_ceil_div(segment_at(&a, i).q_len, RUN);
     }
     fwd_tasks tasks = {&a, o, lse, launch->workspace};
-    cti_pool_tasks(n_runs * a.heads, threads, fwd_task, &tasks);
+    attn_share(n_runs * a.heads, threads, fwd_task, &tasks);
     return CT_OK;
 }
 

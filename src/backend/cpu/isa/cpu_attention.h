@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What attention and its gradient share: operands, segments, and which keys a query sees.
+/* What attention and its gradient share: operands, segments, which keys a query sees, and the micro-kernel.
  *
- * Both walk blocks of queries by blocks of keys, with the matrix product's micro-kernel on each side of the softmax
- * (Dao 2023, arXiv 2307.08691), and leave out what no query of a block sees. A row's sums run over key blocks in order from
+ * Both walk blocks of queries by blocks of keys (Dao 2023, arXiv 2307.08691) and leave out what no query of a block sees. A row's sums run over key blocks in order from
  * its segment's start, so they depend neither on threads nor on how queries are cut. */
 #ifndef CTI_BACKEND_CPU_ISA_CPU_ATTENTION_H
 #define CTI_BACKEND_CPU_ISA_CPU_ATTENTION_H
@@ -11,6 +10,7 @@
 
 #include "backend/cpu/isa/cpu_gemm.h"
 #include "backend/cpu/isa/cpu_kernel.h"
+#include "base/pool.h"
 
 typedef struct attn_segment {
     int64_t q_start, q_len, k_start, k_len; /* tokens */
@@ -47,19 +47,106 @@ CTI_INLINE void visible_keys(const attn *a, const attn_segment *s, int64_t i, in
     *lo = a->window > 0 ? cti_max_i64(0, diagonal - a->window + 1) : 0;
 }
 
-/* Scores of one row in columns [c0, c1), whole panels: those outside [lo, hi) become -inf. */
-CTI_INLINE void mask_row(float *s, int64_t c0, int64_t c1, int64_t lo, int64_t hi)
+/* Queries lie in the lanes, keys in the rows: max, sum and mask of a softmax then go lane by lane, and what is done to a block of
+ * scores is one loop over memory. A block of queries is up to CTI_AQ vectors wide; the micro-kernel makes CTI_AR rows at a time. */
+#define CTI_AQ 3
+#if CTI_VL == 16 || defined(__aarch64__)
+#define CTI_AR 8
+#else
+#define CTI_AR 4
+#endif
+#define CTI_ANQ (CTI_AQ * CTI_VL)
+
+/* c[i, 0..nv vectors) (+)= sum over k of a[i * a_row + k * a_k] b[k, 0..nv vectors), i < CTI_AR; rows of b and c are nv vectors
+ * long. nv, a_row == 1 or a_k == 1 and add are constants at every call. */
+CTI_INLINE void ukr_lanes(const int nv, int64_t kc, const float *a, int64_t a_row, int64_t a_k, const float *b, float *c, const bool add)
 {
-    vi lane;
-    for (int i = 0; i < CTI_VL; i++) {
-        lane[i] = i;
+    vf acc[CTI_AR][CTI_AQ];
+    CTI_UNROLL
+    for (int i = 0; i < CTI_AR; i++) {
+        CTI_UNROLL
+        for (int v = 0; v < nv; v++) {
+            acc[i][v] = add ? v_load(c + (i * nv + v) * CTI_VL) : (vf){0};
+        }
     }
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < kc; k++) {
+        vf x[CTI_AQ];
+        CTI_UNROLL
+        for (int v = 0; v < nv; v++) {
+            x[v] = v_load(b + v * CTI_VL);
+        }
+        CTI_UNROLL
+        for (int i = 0; i < CTI_AR; i++) {
+            const vf y = v_set1(a[i * a_row]);
+            CTI_UNROLL
+            for (int v = 0; v < nv; v++) {
+                acc[i][v] = v_fma(y, x[v], acc[i][v]);
+            }
+        }
+        a += a_k;
+        b += nv * CTI_VL;
+    }
+    CTI_UNROLL
+    for (int i = 0; i < CTI_AR; i++) {
+        CTI_UNROLL
+        for (int v = 0; v < nv; v++) {
+            v_store(c + (i * nv + v) * CTI_VL, acc[i][v]);
+        }
+    }
+}
+
+/* What the queries of a block see of a block of keys, in keys of the block: query i those in [lo[i], hi[i]); lanes without a query
+ * none. all_lo, all_hi: what any of them sees (all_lo >= all_hi: nothing), some_lo, some_hi: what all of them see. */
+typedef struct attn_view {
+    int32_t lo[CTI_ANQ], hi[CTI_ANQ];
+    int64_t all_lo, all_hi, some_lo, some_hi;
+} attn_view;
+
+CTI_INLINE void attn_look(const attn *a, const attn_segment *s, int64_t first, int64_t n, int64_t lanes, int64_t k0, int64_t bk,
+                          attn_view *w)
+{
+    w->all_lo = bk;
+    w->all_hi = 0;
+    w->some_lo = 0;
+    w->some_hi = n < lanes ? 0 : bk;
+    for (int64_t i = 0; i < lanes; i++) {
+        int64_t lo = 0, hi = 0;
+        if (i < n) {
+            visible_keys(a, s, first + i, &lo, &hi);
+            lo = cti_min_i64(cti_max_i64(lo - k0, 0), bk);
+            hi = cti_min_i64(cti_max_i64(hi - k0, 0), bk);
+            if (lo < hi) {
+                w->all_lo = cti_min_i64(w->all_lo, lo);
+                w->all_hi = cti_max_i64(w->all_hi, hi);
+            }
+            w->some_lo = cti_max_i64(w->some_lo, lo);
+            w->some_hi = cti_min_i64(w->some_hi, hi);
+        }
+        w->lo[i] = (int32_t)lo;
+        w->hi[i] = (int32_t)hi;
+    }
+}
+
+/* Scores of keys [j0, j1) that a query does not see become -inf. */
+CTI_INLINE void attn_mask(const int nv, float *s, const attn_view *w, int64_t j0, int64_t j1)
+{
     const vf ninf = v_set1(-__builtin_inff());
-    for (int64_t j = c0; j < lo && j < c1; j += CTI_VL) {
-        v_store(s + j, v_select((vi)(lane < v_set1i((int32_t)(lo - j))), ninf, v_load(s + j)));
+    vi lo[CTI_AQ], hi[CTI_AQ];
+    for (int v = 0; v < nv; v++) {
+        memcpy(&lo[v], w->lo + v * CTI_VL, sizeof lo[v]);
+        memcpy(&hi[v], w->hi + v * CTI_VL, sizeof hi[v]);
     }
-    for (int64_t j = cti_max_i64(c0, hi / CTI_VL * CTI_VL); j < c1; j += CTI_VL) {
-        v_store(s + j, v_select((vi)(lane < v_set1i((int32_t)(hi - j))), v_load(s + j), ninf));
+    for (int64_t j = j0; j < j1; j++) {
+        if (j >= w->some_lo && j < w->some_hi) {
+            j = cti_min_i64(w->some_hi, j1) - 1; /* all see these */
+            continue;
+        }
+        const vi key = v_set1i((int32_t)j);
+        for (int v = 0; v < nv; v++) {
+            float *p = s + (j * nv + v) * CTI_VL;
+            v_store(p, v_select((vi)(lo[v] <= key) & (vi)(key < hi[v]), v_load(p), ninf));
+        }
     }
 }
 
@@ -105,6 +192,21 @@ CTI_INLINE ct_status attn_segments(const char *op, const ct_launch *launch, int 
     return CT_OK;
 }
 
+/* Every query (key) is in a segment. */
+CTI_INLINE bool attn_covers(const attn *a, bool keys)
+{
+    int64_t end = 0;
+    for (int64_t i = 0; i < a->n_segments; i++) {
+        const attn_segment s = segment_at(a, i);
+        const int64_t start = keys ? s.k_start : s.q_start;
+        if (start > end) {
+            return false;
+        }
+        end = cti_max_i64(end, start + (keys ? s.k_len : s.q_len));
+    }
+    return end == (keys ? a->n_k : a->n_q);
+}
+
 /* Asks for rows [first, first + n) of one head: they are a token apart, which no hardware prefetcher follows well. */
 CTI_INLINE void prefetch_head(const attn *a, const ct_tensor *t, int64_t heads, int64_t head, int64_t first, int64_t n)
 {
@@ -118,50 +220,65 @@ CTI_INLINE void prefetch_head(const attn *a, const ct_tensor *t, int64_t heads, 
     }
 }
 
-/* Rows [first, first + n) of one head as B panels of whole vectors, n_pad rows long: panel p (two vectors wide, the last one
- * maybe one) starts at dst + p * CTI_NR * n_pad; see attn_panels. Rows past n are zero. */
-CTI_INLINE void pack_head_rows(float *dst, const attn *a, const ct_tensor *t, int64_t heads, int64_t head, int64_t first, int64_t n,
-                               int64_t n_pad)
+/* Rows [first, first + n) of one head, ld floats apart, zeros up to ld and up to row n_pad. */
+CTI_INLINE void pack_head(float *dst, int64_t ld, const attn *a, const ct_tensor *t, int64_t heads, int64_t head, int64_t first,
+                          int64_t n, int64_t n_pad)
+{
+    CTI_CPU_FN(pack_rows)(dst, ld, t->data, t->dtype, heads * a->h, first, n, head * a->h, a->h);
+    memset(dst + n * ld, 0, (size_t)((n_pad - n) * ld) * sizeof(float));
+}
+/* n such rows as panels of CTI_AR elements, [len][CTI_AR] each: what the micro-kernel reads where it sums over rows. */
+CTI_INLINE void pack_head_panels(float *dst, int64_t len, const float *rows, int64_t ld, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t e = 0; e < ld; e += CTI_AR) {
+            memcpy(dst + e * len + i * CTI_AR, rows + i * ld + e, CTI_AR * sizeof(float));
+        }
+    }
+}
+/* Rows [first, first + n) of one head as B panels of whole vectors: panel p (two vectors wide, the last one maybe one) starts at
+ * dst + p * CTI_NR * n. */
+CTI_INLINE void pack_head_rows(float *dst, const attn *a, const ct_tensor *t, int64_t heads, int64_t head, int64_t first, int64_t n)
 {
     for (int64_t c = 0; c < a->hp; c += CTI_NR) {
         const int64_t width = cti_min_i64(CTI_NR, a->hp - c);
-        float *p = dst + c * n_pad;
-        CTI_CPU_FN(pack_rows)(p, width, t->data, t->dtype, heads * a->h, first, n, head * a->h + c, cti_min_i64(width, a->h - c));
-        memset(p + n * width, 0, (size_t)((n_pad - n) * width) * sizeof(float));
+        CTI_CPU_FN(pack_rows)(dst + c * n, width, t->data, t->dtype, heads * a->h, first, n, head * a->h + c,
+                              cti_min_i64(width, a->h - c));
     }
 }
-/* Keys as columns: panels of CTI_NR keys, [h][CTI_NR] each; keys past n are zero. */
-CTI_INLINE void pack_head_keys(float *dst, const attn *a, const ct_tensor *t, int64_t heads, int64_t head, int64_t first, int64_t n)
-{
-    for (int64_t j = 0; j < n; j += CTI_NR) {
-        CTI_CPU_FN(pack_transposed)(dst + j * a->h, CTI_NR, t->data, t->dtype, heads * a->h, first + j,
-                                    cti_min_i64(CTI_NR, n - j), head * a->h, a->h);
-    }
-}
-/* Queries as A panels: CTI_A_PANEL, [h][CTI_MR] each, times scale; queries past n are zero. */
-CTI_INLINE void pack_head_queries(float *dst, const attn *a, const ct_tensor *t, int64_t head, int64_t first, int64_t n, float scale)
-{
-    for (int64_t i = 0; i < n; i += CTI_MR) {
-        float *p = dst + i * a->h;
-        CTI_CPU_FN(pack_transposed)(p, CTI_MR, t->data, t->dtype, a->heads * a->h, first + i, cti_min_i64(CTI_MR, n - i),
-                                    head * a->h, a->h);
-        for (int64_t e = 0; e < CTI_MR * a->h; e++) {
-            p[e] *= scale;
-        }
-    }
-}
-
-/* c[i, 0..hp) (+)= sum over k of A(i, k) times packed head rows, CTI_MR rows of c at stride hp. */
-CTI_INLINE void ukr_head(const cti_a_layout layout, int64_t kc, const float *a, const float *b, int64_t n_pad, int64_t first_row,
-                         int64_t hp, float *c, const bool add)
+/* c[i, 0..hp) += sum over k < n of x[i * lanes + k] times packed head rows, CTI_MR rows of c. */
+CTI_INLINE void ukr_head(int64_t n, const float *x, int64_t lanes, const float *b, int64_t hp, float *c)
 {
     for (int64_t j = 0; j < hp; j += CTI_NR) {
         if (hp - j >= CTI_NR) {
-            cti_ukr(2, layout, kc, a, b + j * n_pad + first_row * CTI_NR, add ? c + j : NULL, hp, c + j, hp);
+            cti_ukr_lda(2, CTI_A_PLAIN, n, x, lanes, b + j * n, c + j, hp, c + j, hp);
         } else {
-            cti_ukr(1, layout, kc, a, b + j * n_pad + first_row * CTI_VL, add ? c + j : NULL, hp, c + j, hp);
+            cti_ukr_lda(1, CTI_A_PLAIN, n, x, lanes, b + j * n, c + j, hp, c + j, hp);
         }
     }
+}
+/* Queries as lanes: [h][lanes], times scale; lanes past n are zero. */
+CTI_INLINE void pack_head_lanes(float *dst, int64_t lanes, const attn *a, const ct_tensor *t, int64_t head, int64_t first, int64_t n,
+                                float scale)
+{
+    CTI_CPU_FN(pack_transposed)(dst, lanes, t->data, t->dtype, a->heads * a->h, first, n, head * a->h, a->h);
+    for (int64_t e = 0; e < a->h * lanes; e += CTI_VL) {
+        v_store(dst + e, v_load(dst + e) * scale);
+    }
+}
+/* Runs tasks 0..n of threads that have scratch: each thread its own part, so that it finds rows that it made before, where all have. */
+CTI_INLINE void attn_share(int64_t n, int threads, cti_pool_fn fn, void *ctx)
+{
+    if (threads == cti_pool_threads()) {
+        cti_pool_run(n, 1, fn, ctx);
+    } else {
+        cti_pool_tasks(n, threads, fn, ctx);
+    }
+}
+/* Vectors that n queries of a block take. */
+CTI_INLINE int attn_vectors(int64_t n)
+{
+    return (int)cti_min_i64(CTI_AQ, cti_ceil_div(n, CTI_VL));
 }
 
 #endif

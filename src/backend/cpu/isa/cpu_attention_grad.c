@@ -4,21 +4,19 @@
 #include "backend/cpu/isa/cpu_attention.h"
 #include "base/pool.h"
 
-/* Queries of one block: whole panels, few, so that a block of scores stays near. */
-#define BQ (CTI_MR * (28 / CTI_MR))
 /* Keys of one block. */
-#define KEYS CTI_KC
+#define KEYS 256
 /* A block's keys, with room for the last group of CTI_MR keys. */
 #define BK_PAD (KEYS + CTI_MR)
 
 typedef struct bwd_scratch {
-    float *k_cols, *v_cols; /* [KEYS / NR] panels [h][NR] */
-    float *k_rows;          /* head rows, KEYS long */
-    float *q, *d_o;         /* [BQ / MR] panels [h][MR];*/
-    float *q_rows, *do_rows; /* head rows, BQ long */
-    float *dk, *dv;         /* [BK_PAD][hp] */
-    float *dq;              /* [BQ][hp] */
-    float *p, *ds;          /* [BQ][KLD] */
+    float *k, *v;            /* [KEYS][hp] */
+    float *k_panels;         /* [hp / AR] panels [KEYS][AR] */
+    float *q, *d_o;          /* [h][lanes] */
+    float *q_rows, *do_rows; /* head rows, one a query */
+    float *dk, *dv;          /* [BK_PAD][hp] */
+    float *dq, *dq_lanes;    /* [queries][hp], [hp][lanes] */
+    float *p, *ds;           /* [BK_PAD][lanes] */
 } bwd_scratch;
 
 /* Sums in f32 that the outputs are rounded from; dq and dk lack their factor `scale`. */
@@ -31,24 +29,25 @@ typedef struct bwd_sums {
 
 static size_t bwd_floats(const attn *a)
 {
-    return (size_t)(a->h * (2 * KEYS + 2 * BQ) + a->hp * (KEYS + 3 * BQ + 2 * BK_PAD) + 2 * BQ * CTI_KLD);
+    return (size_t)(2 * a->h * CTI_ANQ + a->hp * (3 * KEYS + 4 * CTI_ANQ + 2 * BK_PAD) + 2 * BK_PAD * CTI_ANQ);
 }
 
 static bwd_scratch bwd_cut(const attn *a, float *p)
 {
     bwd_scratch f;
     f.p = p;
-    f.ds = f.p + BQ * CTI_KLD;
-    f.k_rows = f.ds + BQ * CTI_KLD;
-    f.q_rows = f.k_rows + KEYS * a->hp;
-    f.do_rows = f.q_rows + BQ * a->hp;
-    f.dq = f.do_rows + BQ * a->hp;
-    f.dk = f.dq + BQ * a->hp;
+    f.ds = f.p + BK_PAD * CTI_ANQ;
+    f.k = f.ds + BK_PAD * CTI_ANQ;
+    f.v = f.k + KEYS * a->hp;
+    f.k_panels = f.v + KEYS * a->hp;
+    f.q_rows = f.k_panels + KEYS * a->hp;
+    f.do_rows = f.q_rows + CTI_ANQ * a->hp;
+    f.dq = f.do_rows + CTI_ANQ * a->hp;
+    f.dq_lanes = f.dq + CTI_ANQ * a->hp;
+    f.dk = f.dq_lanes + CTI_ANQ * a->hp;
     f.dv = f.dk + BK_PAD * a->hp;
-    f.k_cols = f.dv + BK_PAD * a->hp;
-    f.v_cols = f.k_cols + KEYS * a->h;
-    f.q = f.v_cols + KEYS * a->h;
-    f.d_o = f.q + BQ * a->h;
+    f.q = f.dv + BK_PAD * a->hp;
+    f.d_o = f.q + CTI_ANQ * a->h;
     return f;
 }
 
@@ -57,81 +56,107 @@ static size_t sums_floats(const attn *a)
     return (size_t)(a->heads * a->n_q * (a->hp + 1) + 2 * a->kv_heads * a->n_k * a->hp);
 }
 
-/* One row: scores in columns [c0, c1) become p = 2^(score - lse), dp becomes ds = p (dp - delta); both 0 outside [lo, hi). */
-CTI_INLINE void grad_row(float *p, float *ds, int64_t c0, int64_t c1, int64_t lo, int64_t hi, float lse, float delta)
+/* Scores of keys [j0, j1) become p = 2^(score - lse), dp becomes ds = p (dp - delta). */
+CTI_INLINE void grad_lanes(const int nv, float *p, float *ds, int64_t j0, int64_t j1, const float *lse, const float *delta)
 {
-    mask_row(p, c0, c1, lo, hi);
-    const vf shift = v_set1(lo < hi ? lse : 0.0f), vdelta = v_set1(delta);
-    for (int64_t j = c0; j < c1; j += CTI_VL) {
-        vf e = v_exp2_neg(v_load(p + j) - shift);
-        v_store(p + j, e);
-        v_store(ds + j, e * (v_load(ds + j) - vdelta));
+    vf shift[CTI_AQ], d[CTI_AQ];
+    for (int v = 0; v < nv; v++) {
+        shift[v] = v_load(lse + v * CTI_VL);
+        d[v] = v_load(delta + v * CTI_VL);
     }
-    memset(p + c1, 0, CTI_MR * sizeof(float)); /* the last group of keys may reach past c1 */
-    memset(ds + c1, 0, CTI_MR * sizeof(float));
+    for (int64_t j = j0; j < j1; j++) {
+        CTI_UNROLL
+        for (int v = 0; v < nv; v++) {
+            const int64_t at = (j * nv + v) * CTI_VL;
+            const vf e = v_exp2_neg(v_load(p + at) - shift[v]);
+            v_store(p + at, e);
+            v_store(ds + at, e * (v_load(ds + at) - d[v]));
+        }
+    }
 }
 
 typedef struct bwd_task {
     const attn *a;
     const ct_tensor *d_o;
     const float *lse;
+    const ct_tensor *out; /* dq, dk, dv: written here where no other task has a part in them; else NULL, all goes to the sums */
     bwd_sums sums;
     attn_segment seg;
     bwd_scratch f;
 } bwd_task;
 
 /* Queries [q0, q0 + nq) of the segment against its keys [k0, k0 + bk), which are packed. */
-static void bwd_block(const bwd_task *t, int64_t head, int64_t q0, int64_t nq, int64_t k0, int64_t bk)
+CTI_INLINE void bwd_block(const int nv, const bwd_task *t, int64_t head, int64_t q0, int64_t nq, int64_t k0, int64_t bk)
 {
     const attn *a = t->a;
     const bwd_scratch *f = &t->f;
-    int64_t lo[BQ], hi[BQ], all_lo = bk, all_hi = 0;
-    const int64_t nq_pad = cti_round_up(nq, CTI_MR);
-    for (int64_t i = 0; i < nq_pad; i++) {
-        lo[i] = hi[i] = 0;
-        if (i < nq) {
-            visible_keys(a, &t->seg, q0 + i, &lo[i], &hi[i]);
-            lo[i] = cti_min_i64(cti_max_i64(lo[i] - k0, 0), bk);
-            hi[i] = cti_min_i64(cti_max_i64(hi[i] - k0, 0), bk);
-            if (lo[i] < hi[i]) {
-                all_lo = cti_min_i64(all_lo, lo[i]);
-                all_hi = cti_max_i64(all_hi, hi[i]);
-            }
-        }
-    }
-    if (all_lo >= all_hi) {
+    const int64_t lanes = nv * CTI_VL, token = t->seg.q_start + q0;
+    attn_view w;
+    attn_look(a, &t->seg, q0, nq, lanes, k0, bk, &w);
+    if (w.all_lo >= w.all_hi) {
         return;
     }
-    const int64_t c0 = all_lo / CTI_NR * CTI_NR, c1 = cti_round_up(all_hi, CTI_NR);
-    const int64_t token = t->seg.q_start + q0;
-    const int64_t ahead = cti_min_i64(BQ, t->seg.q_len - q0 - nq); /* the next block's */
+    const int64_t j0 = w.all_lo / CTI_AR * CTI_AR, j1 = cti_round_up(w.all_hi, CTI_AR);
+    const int64_t ahead = cti_min_i64(CTI_ANQ, t->seg.q_len - q0 - nq); /* the next block's */
     prefetch_head(a, a->q, a->heads, head, token + nq, ahead);
     prefetch_head(a, t->d_o, a->heads, head, token + nq, ahead);
-    pack_head_queries(f->q, a, a->q, head, token, nq, a->scale * CTI_LOG2E);
-    pack_head_queries(f->d_o, a, t->d_o, head, token, nq, 1.0f);
-    pack_head_rows(f->q_rows, a, a->q, a->heads, head, token, nq, BQ);
-    pack_head_rows(f->do_rows, a, t->d_o, a->heads, head, token, nq, BQ);
-    for (int64_t i0 = 0; i0 < nq_pad; i0 += CTI_MR) {
-        float *p = f->p + i0 * CTI_KLD, *ds = f->ds + i0 * CTI_KLD;
-        for (int64_t j = c0; j < c1; j += CTI_NR) {
-            cti_ukr(2, CTI_A_PANEL, a->h, f->q + i0 * a->h, f->k_cols + j * a->h, NULL, 0, p + j, CTI_KLD);
-            cti_ukr(2, CTI_A_PANEL, a->h, f->d_o + i0 * a->h, f->v_cols + j * a->h, NULL, 0, ds + j, CTI_KLD);
-        }
-        for (int64_t i = 0; i < CTI_MR; i++) {
-            const bool is_row = i0 + i < nq;
-            const float lse = is_row ? t->lse[(token + i0 + i) * a->heads + head] * CTI_LOG2E : 0.0f;
-            const float delta = is_row ? t->sums.delta[head * a->n_q + token + i0 + i] : 0.0f;
-            grad_row(p + i * CTI_KLD, ds + i * CTI_KLD, c0, c1, lo[i0 + i], hi[i0 + i], lse, delta);
-        }
-        ukr_head(CTI_A_ROWS, c1 - c0, ds + c0, f->k_rows, KEYS, c0, a->hp, f->dq + i0 * a->hp, false);
+    pack_head_lanes(f->q, lanes, a, a->q, head, token, nq, a->scale * CTI_LOG2E);
+    pack_head_lanes(f->d_o, lanes, a, t->d_o, head, token, nq, 1.0f);
+    pack_head_rows(f->q_rows, a, a->q, a->heads, head, token, nq);
+    pack_head_rows(f->do_rows, a, t->d_o, a->heads, head, token, nq);
+    float lse[CTI_ANQ] = {0}, delta[CTI_ANQ] = {0};
+    for (int64_t i = 0; i < nq; i++) {
+        lse[i] = w.lo[i] < w.hi[i] ? t->lse[(token + i) * a->heads + head] * CTI_LOG2E : 0.0f;
+        delta[i] = t->sums.delta[head * a->n_q + token + i];
     }
-    for (int64_t j = c0; j < all_hi; j += CTI_MR) {
-        ukr_head(CTI_A_COLS, nq_pad, f->p + j, f->do_rows, BQ, 0, a->hp, f->dv + j * a->hp, true);
-        ukr_head(CTI_A_COLS, nq_pad, f->ds + j, f->q_rows, BQ, 0, a->hp, f->dk + j * a->hp, true);
+    for (int64_t j = j0; j < j1; j += CTI_AR) {
+        ukr_lanes(nv, a->h, f->k + j * a->hp, a->hp, 1, f->q, f->p + j * lanes, false);
+        ukr_lanes(nv, a->h, f->v + j * a->hp, a->hp, 1, f->d_o, f->ds + j * lanes, false);
     }
+    attn_mask(nv, f->p, &w, j0, j1);
+    grad_lanes(nv, f->p, f->ds, j0, j1, lse, delta);
+    const int64_t past = cti_round_up(j1 - j0, CTI_MR) - (j1 - j0); /* rows that the last group of keys has too many */
+    memset(f->p + j1 * lanes, 0, (size_t)(past * lanes) * sizeof(float));
+    memset(f->ds + j1 * lanes, 0, (size_t)(past * lanes) * sizeof(float));
+    for (int64_t e = 0; e < a->hp; e += CTI_AR) {
+        ukr_lanes(nv, j1 - j0, f->k_panels + e * KEYS + j0 * CTI_AR, 1, CTI_AR, f->ds + j0 * lanes, f->dq_lanes + e * lanes, false);
+    }
+    for (int64_t j = j0; j < j1; j += CTI_MR) {
+        ukr_head(nq, f->p + j * lanes, lanes, f->do_rows, a->hp, f->dv + j * a->hp);
+        ukr_head(nq, f->ds + j * lanes, lanes, f->q_rows, a->hp, f->dk + j * a->hp);
+    }
+    CTI_CPU_FN(pack_transposed)(f->dq, a->hp, f->dq_lanes, CT_DTYPE_F32, lanes, 0, a->hp, 0, nq);
     float *dq = t->sums.dq + (head * a->n_q + token) * a->hp;
     for (int64_t e = 0; e < nq * a->hp; e += CTI_VL) {
         v_store(dq + e, v_load(dq + e) + v_load(f->dq + e));
+    }
+}
+
+static void bwd_blocks(const bwd_task *t, int64_t head, int64_t k0, int64_t bk)
+{
+    for (int64_t q0 = 0; q0 < t->seg.q_len; q0 += CTI_ANQ) {
+        const int64_t nq = cti_min_i64(CTI_ANQ, t->seg.q_len - q0);
+        switch (attn_vectors(nq)) {
+        case 1:
+            bwd_block(1, t, head, q0, nq, k0, bk);
+            break;
+        case 2:
+            bwd_block(2, t, head, q0, nq, k0, bk);
+            break;
+        default:
+            bwd_block(3, t, head, q0, nq, k0, bk);
+        }
+    }
+}
+
+/* Rows [first, first + n) of one head of `out`: sums [n][hp] times scale, rounded. */
+static void write_head(const attn *a, const ct_tensor *out, int64_t heads, int64_t head, int64_t first, int64_t n, float *sums, float scale)
+{
+    for (int64_t e = 0; e < n * a->hp; e += CTI_VL) {
+        v_store(sums + e, v_load(sums + e) * scale);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        v_narrow(out->data, out->dtype, ((first + i) * heads + head) * a->h, sums + i * a->hp, a->h);
     }
 }
 
@@ -148,23 +173,34 @@ static void bwd_segment(const bwd_task *t, int64_t kv_head)
     const attn *a = t->a;
     const bwd_scratch *f = &t->f;
     const int64_t group = a->heads / a->kv_heads;
+    for (int64_t head = kv_head * group; t->out && head < (kv_head + 1) * group; head++) {
+        memset(t->sums.dq + (head * a->n_q + t->seg.q_start) * a->hp, 0, (size_t)(t->seg.q_len * a->hp) * sizeof(float));
+    }
     for (int64_t k0 = 0; k0 < t->seg.k_len; k0 += KEYS) {
         const int64_t bk = cti_min_i64(KEYS, t->seg.k_len - k0), first = t->seg.k_start + k0;
         prefetch_head(a, a->k, a->kv_heads, kv_head, first, bk);
         prefetch_head(a, a->v, a->kv_heads, kv_head, first, bk);
-        pack_head_keys(f->k_cols, a, a->k, a->kv_heads, kv_head, first, bk);
-        pack_head_keys(f->v_cols, a, a->v, a->kv_heads, kv_head, first, bk);
-        pack_head_rows(f->k_rows, a, a->k, a->kv_heads, kv_head, first, bk, KEYS);
+        const int64_t pad = cti_round_up(bk, CTI_AR);
+        pack_head(f->k, a->hp, a, a->k, a->kv_heads, kv_head, first, bk, pad);
+        pack_head(f->v, a->hp, a, a->v, a->kv_heads, kv_head, first, bk, pad);
+        pack_head_panels(f->k_panels, KEYS, f->k, a->hp, pad);
         memset(f->dk, 0, (size_t)(BK_PAD * a->hp) * sizeof(float));
         memset(f->dv, 0, (size_t)(BK_PAD * a->hp) * sizeof(float));
         for (int64_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
-            for (int64_t q0 = 0; q0 < t->seg.q_len; q0 += BQ) {
-                bwd_block(t, head, q0, cti_min_i64(BQ, t->seg.q_len - q0), k0, bk);
-            }
+            bwd_blocks(t, head, k0, bk);
+        }
+        if (t->out) {
+            write_head(a, &t->out[1], a->kv_heads, kv_head, first, bk, f->dk, a->scale);
+            write_head(a, &t->out[2], a->kv_heads, kv_head, first, bk, f->dv, 1.0f);
+            continue;
         }
         const int64_t at = (kv_head * a->n_k + first) * a->hp;
         add_floats(t->sums.dk + at, f->dk, bk * a->hp);
         add_floats(t->sums.dv + at, f->dv, bk * a->hp);
+    }
+    for (int64_t head = kv_head * group; t->out && head < (kv_head + 1) * group; head++) {
+        float *dq = t->sums.dq + (head * a->n_q + t->seg.q_start) * a->hp;
+        write_head(a, &t->out[0], a->heads, head, t->seg.q_start, t->seg.q_len, dq, a->scale);
     }
 }
 
@@ -204,51 +240,41 @@ static void compute_delta(void *ctx, int64_t first, int64_t end, int thread)
     }
 }
 
-/* [heads][n][hp] sums times scale, rounded into [n, heads, h]. */
 typedef struct sums_run {
     const attn *a;
     const ct_tensor *out;
-    const float *sums;
+    float *sums;
     int64_t heads, n;
     float scale;
 } sums_run;
 
-static void write_rows(void *ctx, int64_t first, int64_t end, int thread)
+static void write_heads(void *ctx, int64_t first, int64_t end, int thread)
 {
     const sums_run *r = ctx;
-    const attn *a = r->a;
     (void)thread;
-    for (int64_t t = first; t < end; t++) {
-        for (int64_t head = 0; head < r->heads; head++) {
-            const float *s = r->sums + (head * r->n + t) * a->hp;
-            for (int64_t e = 0; e < a->h; e += 64) {
-                float buf[64];
-                const int64_t m = cti_min_i64(64, a->h - e);
-                for (int64_t i = 0; i < m; i++) {
-                    buf[i] = s[e + i] * r->scale;
-                }
-                v_narrow(r->out->data, r->out->dtype, (t * r->heads + head) * a->h + e, buf, m);
-            }
-        }
+    for (int64_t head = first; head < end; head++) {
+        write_head(r->a, r->out, r->heads, head, 0, r->n, r->sums + head * r->n * r->a->hp, r->scale);
     }
 }
 
-static void write_sums(const attn *a, const ct_tensor *out, const float *sums, int64_t heads, int64_t n, float scale)
+/* [heads][n][hp] sums times scale, rounded into [n, heads, h]. */
+static void write_sums(const attn *a, const ct_tensor *out, float *sums, int64_t heads, int64_t n, float scale)
 {
     sums_run r = {a, out, sums, heads, n, scale};
-    cti_pool_run(n, grain_of(heads * a->h), write_rows, &r);
+    cti_pool_run(heads, 1, write_heads, &r);
 }
 
-/* Two segments share keys: their sums must not run at once. */
-static bool keys_overlap(const attn *a)
+/* Two segments share queries or keys: their sums must not run at once. */
+static bool segments_overlap(const attn *a)
 {
-    int64_t end = 0;
+    int64_t q_end = 0, k_end = 0;
     for (int64_t i = 0; i < a->n_segments; i++) {
         const attn_segment s = segment_at(a, i);
-        if (s.k_start < end) {
+        if (s.q_start < q_end || s.k_start < k_end) {
             return true; /* or out of order, which costs no more than the slower way */
         }
-        end = s.k_start + s.k_len;
+        q_end = s.q_start + s.q_len;
+        k_end = s.k_start + s.k_len;
     }
     return false;
 }
@@ -257,6 +283,7 @@ typedef struct bwd_tasks {
     const attn *a;
     const ct_tensor *d_o;
     const float *lse;
+    const ct_tensor *out;
     bwd_sums sums;
     float *scratch;
     bool apart; /* a task is a kv head of one segment; else of all of them, in order */
@@ -266,7 +293,7 @@ static void bwd_run(void *ctx, int64_t begin, int64_t end, int thread)
 {
     const bwd_tasks *r = ctx;
     const attn *a = r->a;
-    bwd_task t = {.a = a, .d_o = r->d_o, .lse = r->lse, .sums = r->sums};
+    bwd_task t = {.a = a, .d_o = r->d_o, .lse = r->lse, .out = r->apart ? r->out : NULL, .sums = r->sums};
     t.f = bwd_cut(a, r->scratch + (size_t)thread * bwd_floats(a));
     for (int64_t i = begin; i < end; i++) {
         const int64_t first = r->apart ? i / a->kv_heads : 0, last = r->apart ? first + 1 : a->n_segments;
@@ -293,15 +320,25 @@ static ct_status backward(const char *op, const ct_launch *launch, bool by_ends,
     sums.dv = sums.dk + a.kv_heads * a.n_k * a.hp;
     sums.delta = sums.dv + a.kv_heads * a.n_k * a.hp;
     float *scratch = sums.delta + a.heads * a.n_q;
-    memset(base, 0, (size_t)(sums.delta - base) * sizeof(float));
     delta_run deltas = {&a, &launch->in[0], &launch->in[4], sums.delta};
     cti_pool_run(a.n_q, grain_of(a.heads * a.h), compute_delta, &deltas);
-    /* Where segments share keys a task is a kv head with all segments in order; the sums are the same either way. */
-    bwd_tasks tasks = {&a, &launch->in[0], launch->in[5].data, sums, scratch, !keys_overlap(&a)};
-    cti_pool_tasks(tasks.apart ? a.n_segments * a.kv_heads : a.kv_heads, threads, bwd_run, &tasks);
-    write_sums(&a, &launch->out[0], sums.dq, a.heads, a.n_q, a.scale);
-    write_sums(&a, &launch->out[1], sums.dk, a.kv_heads, a.n_k, a.scale);
-    write_sums(&a, &launch->out[2], sums.dv, a.kv_heads, a.n_k, 1.0f);
+    /* Where segments share tokens a task is a kv head with all segments in order; the sums are the same either way. */
+    const bool apart = !segments_overlap(&a);
+    bwd_tasks tasks = {&a, &launch->in[0], launch->in[5].data, launch->out, sums, scratch, apart};
+    if (!apart) {
+        memset(base, 0, (size_t)(sums.delta - base) * sizeof(float));
+    }
+    for (int i = 0; apart && i < 3; i++) { /* tokens in no segment */
+        if (!attn_covers(&a, i > 0)) {
+            memset(launch->out[i].data, 0, (size_t)t_numel(&launch->out[i]) * ct_dtype_size_bytes(launch->out[i].dtype));
+        }
+    }
+    attn_share(apart ? a.n_segments * a.kv_heads : a.kv_heads, threads, bwd_run, &tasks);
+    if (!apart) {
+        write_sums(&a, &launch->out[0], sums.dq, a.heads, a.n_q, a.scale);
+        write_sums(&a, &launch->out[1], sums.dk, a.kv_heads, a.n_k, a.scale);
+        write_sums(&a, &launch->out[2], sums.dv, a.kv_heads, a.n_k, 1.0f);
+    }
     return CT_OK;
 }
 

@@ -115,16 +115,14 @@ static void transpose_panel(float *dst, int64_t width, const float *src, int64_t
             dst[k * width + j] = src[j * ld + k];
         }
     }
-    if (n < width) {
-        for (int64_t k = 0; k < kc; k++) {
-            memset(dst + k * width + n, 0, (size_t)(width - n) * sizeof(float));
-        }
-    }
 }
 
 void CTI_CPU_FN(pack_transposed)(float *dst, int64_t width, const void *src, ct_dtype dtype, int64_t ld, int64_t first_j,
                                  int64_t n, int64_t first_k, int64_t kc)
 {
+    for (int64_t k = 0; k < kc && n < width; k++) {
+        memset(dst + k * width + n, 0, (size_t)(width - n) * sizeof(float));
+    }
     if (dtype == CT_DTYPE_F32) {
         transpose_panel(dst, width, (const float *)src + first_j * ld + first_k, ld, n, kc);
         return;
@@ -138,13 +136,7 @@ void CTI_CPU_FN(pack_transposed)(float *dst, int64_t width, const void *src, ct_
             for (int64_t i = 0; i < nj; i++) {
                 v_widen(rows + i * STEP, src, dtype, (first_j + j + i) * ld + first_k + k, nk);
             }
-            bool last = j + nj == n;
             transpose_panel(dst + k * width + j, width, rows, STEP, nj, nk);
-            if (last && n < width) {
-                for (int64_t i = 0; i < nk; i++) {
-                    memset(dst + (k + i) * width + n, 0, (size_t)(width - n) * sizeof(float));
-                }
-            }
         }
     }
 }
