@@ -12,6 +12,15 @@ def recorded():
     return json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
 
 
+def record(held):
+    """Writes the ratios to PyTorch that `held` has, for machines without it."""
+    ratios = {name: round(statistics.median(c["ours"]) / best_peer(c)[1], 2) for name, c in held.get("step", {}).items() if best_peer(c)}
+    memory = {name: round(v["ours_mb"] / v["peer_mb"], 3) for name, v in held.get("memory", {}).items() if v["peer_mb"]}
+    m = held["machine"]
+    RECORDED.write_text(json.dumps({"date": held["measured"]["step"][:10], "machine": f"{m['cpu']}, level {m['level']}, {m['threads']} threads",
+                                    "peer": f"PyTorch {held['torch']}", "over_pytorch": ratios, "memory": memory}, indent=1) + "\n")
+
+
 def best_peer(case):
     """(name, median tokens a second) of the fastest PyTorch variant of a case, or None."""
     medians = {name: statistics.median(v) for name, v in case["peers"].items() if v}
@@ -43,7 +52,7 @@ def step_rows(held):
             name, rate = best_peer(c)
             return statistics.median(c["ours"]) / rate, f"PyTorch {name}"
         r = old.get("over_pytorch", {}).get(f"{case} {precision}")
-        return (r, f"recorded {old['date']} on {old['machine']}") if r else (None, "")
+        return (r, f"recorded {old['date']}, {old['machine']}, {old['peer']}") if r else (None, "")
 
     def over_f32(case):
         pair = [cases.get(f"{case} {p}") for p in ("bfloat16", "float32")]
