@@ -88,6 +88,8 @@ def run_quiet(command):
 
 def tsv(command, env):
     """Runs a timing program with --tsv; returns its lines, split."""
+    if not Path(command[0]).exists():
+        raise Failure(f"'{command[0]}' is not there; build with -DCT_BENCH=ON")
     r = subprocess.run([str(c) for c in command] + ["--tsv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
     if r.returncode != 0:
         raise Failure(f"{Path(command[0]).name}: {r.stderr.strip() or f'exit code {r.returncode}'}")
@@ -127,7 +129,10 @@ STEP_LINE = re.compile(r"step:\s*(\d+).*?memory:\s*([\d.]+)GiB.*?tps: ([\d,]+)")
 
 
 def train_command(folder, batch, seq, steps, precision, data=None, extra=()):
-    command = [str(Path(folder) / "bin/ctitan"), "train", "--module", "llama3", "--config", "llama3_debugmodel",
+    program = Path(folder) / "bin/ctitan"
+    if not program.exists():
+        raise Failure(f"'{program}' is not there; build it")
+    command = [str(program), "train", "--module", "llama3", "--config", "llama3_debugmodel",
                f"--training.local-batch-size={batch}", f"--training.seq-len={seq}", f"--training.steps={steps}",
                f"--training.mixed-precision-param={precision}", "--debug.seed=1", "--metrics.disable-color-printing"]
     if data:
