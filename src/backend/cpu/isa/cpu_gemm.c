@@ -409,6 +409,20 @@ static void run_dots(void *ctx, int64_t first, int64_t end, int thread)
 /* Fewest rows of a thread that are worth packing all of B for. */
 enum { ROWS_MIN = 192 };
 
+/* Panels of rows in a tile, at most `most`: so that the thread with most rows has few. */
+static int64_t choose_tile(int64_t panels, int64_t most, int threads)
+{
+    int64_t best = most, least = INT64_MAX;
+    for (int64_t p = most; p >= cti_max_i64(1, most / 2); p--) {
+        const int64_t rows = cti_ceil_div(cti_ceil_div(panels, p), threads) * p;
+        if (rows < least) {
+            least = rows;
+            best = p;
+        }
+    }
+    return best;
+}
+
 /* All of the output, k [k0, k1). */
 static void run_product(product *w, int threads)
 {
@@ -416,8 +430,8 @@ static void run_product(product *w, int threads)
     const int64_t most = (int64_t)(DEPTH + CTI_PAD) * STRIP / (w->depth + CTI_PAD) / CTI_NR * CTI_NR;
     const bool by_rows = threads == 1 || g->m >= threads * ROWS_MIN || g->n < 2 * threads * CTI_NR;
     const int64_t max_cols = cti_min_i64(STRIP, cti_max_i64(CTI_NR, most));
-    const int64_t tiles = by_rows ? 4 * threads : 2;
-    w->tile_rows = cti_min_i64(CTI_MC, cti_round_up(cti_ceil_div(g->m, tiles), CTI_MR));
+    const int64_t panels = cti_ceil_div(g->m, CTI_MR), least_tiles = by_rows ? 2 * threads : 2;
+    w->tile_rows = CTI_MR * choose_tile(panels, cti_min_i64(CTI_MC / CTI_MR, cti_ceil_div(panels, least_tiles)), by_rows ? threads : 1);
     w->n_tiles = cti_ceil_div(g->m, w->tile_rows);
     int64_t strips = cti_ceil_div(g->n, max_cols);
     strips = by_rows ? strips : cti_round_up(strips, threads);

@@ -11,7 +11,7 @@
 enum { IGNORED = -100 };
 /* Logits of one chunk take at most this, or what attrs.chunks asks for if that is more: with fewer tokens than some hundred, the
  * products would mostly pack w. */
-enum { LOGITS_BYTES = 8 << 20 };
+enum { LOGITS_BYTES = 4 << 20 };
 
 typedef struct loss_shape {
     int64_t tokens, d, vocab, chunk;
