@@ -58,7 +58,7 @@ CTI_INLINE void transpose8_regs(__m256 r[8], float *dst, int64_t ld_dst)
 CTI_INLINE void transpose8(float *dst, int64_t ld_dst, const float *src, int64_t ld_src)
 {
     __m256 r[8];
-#pragma GCC unroll 8
+    CTI_UNROLL
     for (int i = 0; i < 8; i++) {
         r[i] = _mm256_loadu_ps(src + i * ld_src);
     }
@@ -74,12 +74,12 @@ static void transpose_panel6(float *dst, const float *src, int64_t ld, int64_t k
         float t[64];
         const float *rows = src + k;
         __m256 r[8];
-#pragma GCC unroll 8
+        CTI_UNROLL
         for (int i = 0; i < 8; i++) {
             r[i] = i < 6 ? _mm256_loadu_ps(rows + i * ld) : _mm256_setzero_ps();
         }
         transpose8_regs(r, t, 8);
-#pragma GCC unroll 8
+        CTI_UNROLL
         for (int i = 0; i < 7; i++) {
             _mm256_storeu_ps(dst + (k + i) * 6, _mm256_loadu_ps(t + 8 * i));
         }
@@ -203,7 +203,7 @@ static int64_t pack_b_quads(float *dst, int64_t stride, const cti_cpu_mat *b, in
             for (int p = 0; p < QUAD && k + 8 < kc; p++) {
                 __builtin_prefetch(s + 8 * b->row + p * CTI_NR);
             }
-#pragma GCC unroll 8
+            CTI_UNROLL
             for (int p = 0; p < QUAD; p++) {
                 v_store(d + p * stride, v_load(s + p * CTI_NR));
                 v_store(d + p * stride + CTI_VL, v_load(s + p * CTI_NR + CTI_VL));

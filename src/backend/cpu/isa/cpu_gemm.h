@@ -54,7 +54,7 @@ CTI_INLINE void cti_ukr_lda(const int nv, const cti_a_layout layout, int64_t kc,
     const int64_t is = layout == CTI_A_PLAIN ? lda : layout == CTI_A_ROWS ? CTI_KLD : 1;
     const int64_t ks = layout == CTI_A_PANEL ? CTI_MR : layout == CTI_A_COLS ? CTI_KLD : 1;
     vf acc[CTI_MR][2];
-#pragma GCC unroll 16
+    CTI_UNROLL
     for (int i = 0; i < CTI_MR; i++) {
         __builtin_prefetch(cout + i * ldout, 1);
         acc[i][0] = acc[i][1] = (vf){0};
@@ -63,7 +63,7 @@ CTI_INLINE void cti_ukr_lda(const int nv, const cti_a_layout layout, int64_t kc,
     for (int64_t k = 0; k < kc; k++) {
         vf b0 = v_load(b);
         vf b1 = nv == 2 ? v_load(b + CTI_VL) : b0;
-#pragma GCC unroll 16
+        CTI_UNROLL
         for (int i = 0; i < CTI_MR; i++) {
             vf x = v_set1(a[i * is]);
             acc[i][0] = v_fma(x, b0, acc[i][0]);
@@ -75,7 +75,7 @@ CTI_INLINE void cti_ukr_lda(const int nv, const cti_a_layout layout, int64_t kc,
         b += nv * CTI_VL;
     }
     if (cin) {
-#pragma GCC unroll 16
+        CTI_UNROLL
         for (int i = 0; i < CTI_MR; i++) {
             acc[i][0] += v_load(cin + i * ldin);
             if (nv == 2) {
@@ -83,7 +83,7 @@ CTI_INLINE void cti_ukr_lda(const int nv, const cti_a_layout layout, int64_t kc,
             }
         }
     }
-#pragma GCC unroll 16
+    CTI_UNROLL
     for (int i = 0; i < CTI_MR; i++) {
         v_store(cout + i * ldout, acc[i][0]);
         if (nv == 2) {

@@ -20,7 +20,7 @@ double CTI_CPU_FN(fma_loop)(int64_t n)
     }
     vf x = v_set1(0.999f), y = v_set1(0.001f);
     for (int64_t k = 0; k < n; k++) {
-#pragma GCC unroll 16
+        CTI_UNROLL
         for (int i = 0; i < CHAINS; i++) {
             acc[i] = v_fma(acc[i], x, y);
         }
