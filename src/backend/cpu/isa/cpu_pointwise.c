@@ -213,6 +213,8 @@ CTI_INLINE void silu_mul_span(const ct_launch *l, int64_t first, int64_t end, co
     const void *g = l->in[0].data, *u = l->in[1].data;
     void *y = l->out[0].data;
     FOR_VECTORS(first, end, i, n, {
+        v_ahead(g, i, how);
+        v_ahead(u, i, how);
         const vf vg = v_get(g, i, n, how);
         v_set(y, i, n, vg * sigmoid(vg) * v_get(u, i, n, how), how);
     })
@@ -246,6 +248,9 @@ CTI_INLINE void silu_mul_grad_span(const ct_launch *l, int64_t first, int64_t en
     void *dg = l->out[0].data, *du = l->out[1].data;
     FOR_VECTORS(first, end, i, n, {
         vf vg, vu_;
+        v_ahead(dy, i, how);
+        v_ahead(g, i, how);
+        v_ahead(u, i, how);
         silu_grad(v_get(dy, i, n, how), v_get(g, i, n, how), v_get(u, i, n, how), &vg, &vu_);
         v_set(dg, i, n, vg, how);
         v_set(du, i, n, vu_, how);
@@ -273,6 +278,8 @@ CTI_INLINE void swiglu_span(const ct_launch *l, int64_t first, int64_t end, cons
     void *y = l->out[0].data;
     for (int64_t r = first; r < end; r++) {
         FOR_VECTORS(0, f, i, n, {
+            v_ahead(gu, 2 * r * f + i, how);
+            v_ahead(gu, (2 * r + 1) * f + i, how);
             const vf g = v_get(gu, 2 * r * f + i, n, how);
             v_set(y, r * f + i, n, g * sigmoid(g) * v_get(gu, (2 * r + 1) * f + i, n, how), how);
         })
@@ -304,6 +311,9 @@ CTI_INLINE void swiglu_grad_span(const ct_launch *l, int64_t first, int64_t end,
         const int64_t at_g = 2 * r * f, at_u = at_g + f;
         FOR_VECTORS(0, f, i, n, {
             vf dg, du;
+            v_ahead(dy, r * f + i, how);
+            v_ahead(gu, at_g + i, how);
+            v_ahead(gu, at_u + i, how);
             silu_grad(v_get(dy, r * f + i, n, how), v_get(gu, at_g + i, n, how), v_get(gu, at_u + i, n, how), &dg, &du);
             v_set(dgu, at_g + i, n, dg, how);
             v_set(dgu, at_u + i, n, du, how);
