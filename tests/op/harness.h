@@ -31,7 +31,7 @@
 #include "base/rng.h"
 #include "ctitan/ops.h"
 
-enum { OP_MAX_IN = 16, OP_MAX_OUT = 4, OP_GUARD = 64, OP_NO_ALIAS = -1, OP_ALL_IN = OP_MAX_IN };
+enum { OP_MAX_IN = 16, OP_MAX_OUT = 4, OP_GUARD = 192, OP_NO_ALIAS = -1, OP_ALL_IN = OP_MAX_IN };
 
 typedef struct op_case {
     int32_t op;
