@@ -128,6 +128,7 @@ def step(args, held):
                     continue
                 r = one_case(args, case, precision, data)
                 found[f"{case} {precision}"] = r
+                args.keep("step")
                 rows.append([f"{case} {short(precision)}", "ctitan", *rate_text(r["ours"]), percent(r["share"]), ""])
                 for name, rates in r["peers"].items():
                     rows.append(["", f"PyTorch {name}", *rate_text(rates), "",
