@@ -153,8 +153,9 @@ static void fwd_run(const attn *a, const attn_segment *seg, int64_t head, int64_
         const int64_t ni = cti_min_i64(CTI_ANQ, n - i);
         pack_head_lanes(f->q + i * a->h, attn_vectors(ni) * CTI_VL, a, a->q, head, seg->q_start + first + i, ni, a->scale * CTI_LOG2E);
     }
-    memset(f->o, 0, (size_t)(RUN * a->hp) * sizeof(float));
-    for (int64_t i = 0; i < RUN; i++) {
+    const int64_t n_lanes = cti_round_up(n, CTI_ANQ);
+    memset(f->o, 0, (size_t)(n_lanes * a->hp) * sizeof(float));
+    for (int64_t i = 0; i < n_lanes; i++) {
         f->m[i] = -__builtin_inff();
         f->l[i] = 0;
     }

@@ -184,8 +184,9 @@ static void bwd_segment(const bwd_task *t, int64_t kv_head)
         pack_head(f->k, a->hp, a, a->k, a->kv_heads, kv_head, first, bk, pad);
         pack_head(f->v, a->hp, a, a->v, a->kv_heads, kv_head, first, bk, pad);
         pack_head_panels(f->k_panels, KEYS, f->k, a->hp, pad);
-        memset(f->dk, 0, (size_t)(BK_PAD * a->hp) * sizeof(float));
-        memset(f->dv, 0, (size_t)(BK_PAD * a->hp) * sizeof(float));
+        const int64_t touched = cti_min_i64(BK_PAD, pad + CTI_MR);
+        memset(f->dk, 0, (size_t)(touched * a->hp) * sizeof(float));
+        memset(f->dv, 0, (size_t)(touched * a->hp) * sizeof(float));
         for (int64_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
             bwd_blocks(t, head, k0, bk);
         }

@@ -42,8 +42,7 @@ size_t CTI_CPU_FN(gemm_scratch_bytes)(int n_threads);
 typedef enum cti_a_layout {
     CTI_A_ROWS,  /* a[i * CTI_KLD + k] */
     CTI_A_PLAIN, /* a[i * lda + k]: not packed */
-    CTI_A_PANEL, /* a[k * CTI_MR + i] */
-    CTI_A_COLS   /* a[k * CTI_KLD + i] */
+    CTI_A_PANEL  /* a[k * CTI_MR + i] */
 } cti_a_layout;
 
 /* cout[i, j] = cin[i, j] (0 where NULL) + sum over k of A(i, k) b[k * nv * CTI_VL + j], CTI_MR by nv * CTI_VL, nv 1 or 2.
@@ -52,7 +51,7 @@ CTI_INLINE void cti_ukr_lda(const int nv, const cti_a_layout layout, int64_t kc,
                             const float *cin, int64_t ldin, float *cout, int64_t ldout)
 {
     const int64_t is = layout == CTI_A_PLAIN ? lda : layout == CTI_A_ROWS ? CTI_KLD : 1;
-    const int64_t ks = layout == CTI_A_PANEL ? CTI_MR : layout == CTI_A_COLS ? CTI_KLD : 1;
+    const int64_t ks = layout == CTI_A_PANEL ? CTI_MR : 1;
     vf acc[CTI_MR][2];
     CTI_UNROLL
     for (int i = 0; i < CTI_MR; i++) {
