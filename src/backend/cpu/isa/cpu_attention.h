@@ -20,7 +20,7 @@ typedef struct attn {
     const ct_tensor *q, *k, *v;
     int64_t n_q, n_k;           /* tokens */
     int64_t heads, kv_heads, h; /* h: head dim */
-    int64_t hp;                 /* h rounded up to whole vectors */
+    int64_t hp;                 /* h rounded up to whole vectors and groups of CTI_AR */
     const int32_t *table;       /* [C, 4], or NULL: segments by their ends */
     const int32_t *ends_q, *ends_k;
     int64_t n_segments;
@@ -157,7 +157,7 @@ CTI_INLINE void attn_shapes(const ct_launch *launch, int first_qkv, attn *a)
     const ct_tensor *q = &launch->in[first_qkv];
     *a = (attn){.q = q, .k = q + 1, .v = q + 2, .scale = (float)attrs->scale, .causal = attrs->causal, .window = attrs->window};
     a->h = t_last(q);
-    a->hp = cti_round_up(a->h, CTI_VL);
+    a->hp = cti_round_up(a->h, CTI_VL > CTI_AR ? CTI_VL : CTI_AR);
     a->heads = q->dims[q->ndim - 2];
     a->kv_heads = a->k->dims[a->k->ndim - 2];
     a->n_q = t_rows(q) / a->heads;
