@@ -335,14 +335,9 @@ void bench_row(const bench *b, const char *name, const sample_set *s, double lim
     (void)fflush(stdout);
 }
 
-typedef struct call {
-    const ct_kernel *kernel;
-    const ct_launch *launch;
-} call;
-
-static void call_kernel(void *ctx)
+void bench_call(void *ctx)
 {
-    const call *c = ctx;
+    const kernel_call *c = ctx;
     ct_err err = {0};
     bench_must(c->kernel->run(c->launch, &err), &err);
 }
@@ -376,10 +371,10 @@ void bench_run(const bench *b, job *j)
     ct_launch launch = {.in = j->t, .n_in = j->n_in, .out = j->t + j->n_in, .n_out = j->n_out, .attrs = j->attrs};
     launch.workspace_bytes = kernel->workspace_bytes ? kernel->workspace_bytes(&launch) : 0;
     bench_must(b->backend->memory_alloc(b->device, launch.workspace_bytes, &launch.workspace, &err), &err);
-    call c = {kernel, &launch};
+    kernel_call c = {kernel, &launch};
     sample_set s = {0};
     for (const int64_t start = cti_now_ns(); s.n < 7 || (cti_seconds_since(start) < b->seconds && s.n < BENCH_MAX_SAMPLES);) {
-        sample_add(&s, call_kernel, &c);
+        sample_add(&s, bench_call, &c);
     }
     sample_sort(&s);
     const char *bound;

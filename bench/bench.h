@@ -75,6 +75,12 @@ size_t tensor_bytes(const ct_tensor *t);
  * our cores (more than once per 0.1 s) is taken again, up to 20 times: it would measure them. */
 void sample_add(sample_set *s, void (*fn)(void *ctx), void *ctx);
 void sample_sort(sample_set *s);
+/* Such an fn: runs a kernel_call, and ends the program where the kernel fails. */
+typedef struct kernel_call {
+    const ct_kernel *kernel;
+    const ct_launch *launch;
+} kernel_call;
+void bench_call(void *ctx);
 /* The median (0.5) or another quantile of a sorted set, seconds. */
 double sample_at(const sample_set *s, double quantile);
 

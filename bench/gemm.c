@@ -12,18 +12,6 @@
 #include "bench.h"
 #include "peer_onednn.h"
 
-typedef struct call {
-    const ct_kernel *kernel;
-    const ct_launch *launch;
-} call;
-
-static void call_kernel(void *ctx)
-{
-    const call *c = ctx;
-    ct_err err = {0};
-    bench_must(c->kernel->run(c->launch, &err), &err);
-}
-
 /* The other's threads have gone to sleep (libgomp's spin for some milliseconds), ours are awake and the caches warm. */
 static void take_turn(sample_set *s, void (*fn)(void *ctx), void *ctx)
 {
@@ -76,13 +64,13 @@ static void product(const bench *b, int way, int64_t m, int64_t n, int64_t k)
     ct_err err = {0};
     launch.workspace_bytes = kernel->workspace_bytes ? kernel->workspace_bytes(&launch) : 0;
     bench_must(b->backend->memory_alloc(b->device, launch.workspace_bytes, &launch.workspace, &err), &err);
-    call c = {kernel, &launch};
+    kernel_call c = {kernel, &launch};
     const int64_t rows = way == 2 ? n : m, columns = way == 0 ? n : k, inner = way == 0 ? k : way == 1 ? n : m;
     peer_product *peer = peer_onednn_create(b->f == CT_DTYPE_BF16, attrs.ta, attrs.tb, rows, columns, inner, j.t[0].data, j.t[1].data,
                                             j.t[2].data);
     sample_set ours = {0}, theirs = {0};
     for (const int64_t start = cti_now_ns(); ours.n < 6 || (cti_seconds_since(start) < b->seconds && ours.n < BENCH_MAX_SAMPLES);) {
-        take_turn(&ours, call_kernel, &c);
+        take_turn(&ours, bench_call, &c);
         if (peer) {
             take_turn(&theirs, peer_onednn_run, peer);
         }

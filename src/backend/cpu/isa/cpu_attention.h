@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What attention and its gradient share: operands, segments, which keys a query sees, and the micro-kernel.
  *
- * Both walk blocks of queries by blocks of keys (Dao 2023, arXiv 2307.08691) and leave out what no query of a block sees. A row's sums run over key blocks in order from
- * its segment's start, so they depend neither on threads nor on how queries are cut. */
+ * Both walk blocks of queries by blocks of keys (Dao 2023, arXiv 2307.08691) and leave out what no query of a block sees. A row's
+ * sums run over key blocks in order from its segment's start, so they depend neither on threads nor on how queries are cut. */
 #ifndef CTI_BACKEND_CPU_ISA_CPU_ATTENTION_H
 #define CTI_BACKEND_CPU_ISA_CPU_ATTENTION_H
 

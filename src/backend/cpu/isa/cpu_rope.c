@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rope, alone and with the split of q, k and v, rope_rows and rotary_mul (Su et al. 2021, arXiv 2104.09864). In f32, products rounded before they are added, so the
- * bits are the reference's. */
+/* rope, alone and with the split of q, k and v, rope_rows and rotary_mul (Su et al. 2021, arXiv 2104.09864). In f32, products
+ * rounded before they are added, so the bits are the reference's. */
 #include <inttypes.h>
 
 #include "backend/cpu/isa/cpu_vector.h"
@@ -89,7 +89,8 @@ static void qkv_tokens(void *ctx, int64_t first, int64_t end, int thread)
     v_fence();
 }
 
-static ct_status run_qkv(const ct_launch *launch, const ct_tensor *row, const ct_tensor part[3], const ct_tensor *pos, const ct_tensor *table, bool is_split)
+static ct_status run_qkv(const ct_launch *launch, const ct_tensor *row, const ct_tensor part[3], const ct_tensor *pos,
+                         const ct_tensor *table, bool is_split)
 {
     qkv_run r = {.row = row->data, .pos = pos->data, .table = table->data, .h = t_last(&part[0])};
     for (int i = 0; i < 3; i++) {
