@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: fast
+# labels: slow
 # The number of threads changes no bit of what is trained; what is used is said, and what is not understood is refused. Ranks share the cores.
 set -eu
 bin=$1/bin/ctitan
