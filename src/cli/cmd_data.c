@@ -25,12 +25,14 @@ static const ct_field fields[] = {OPTIONS(ROW)};
 #undef ROW
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
-static ct_status print_corpus(const ct_alloc *alloc, const ct_corpus *corpus, ct_encoder *encoder, ct_err *err)
+static ct_status print_corpus(const ct_alloc *alloc, const ct_corpus *corpus, const ct_tokenizer *tokenizer, ct_err *err)
 {
     char bytes[32], documents[32], tokens[32];
+    const ct_text_processor text = {.tokenizer = tokenizer, .flags = CT_ENCODE_DOCUMENT};
+    const ct_processor processor = ct_processor_of_text(&text);
     double nats = 0.0;
     int64_t n_tokens = 0;
-    CT_TRY(ct_dataset_unigram_entropy(alloc, corpus, ct_encode_document, encoder, 0, &nats, &n_tokens, err));
+    CT_TRY(ct_dataset_unigram_entropy(alloc, corpus, &processor, 0, &nats, &n_tokens, err));
     printf("  documents: %s in %" PRId64 " file(s), %s\n", cti_format_thousands(ct_corpus_n_documents(corpus), documents),
            ct_corpus_n_files(corpus), cti_format_bytes(ct_corpus_size_bytes(corpus), bytes));
     printf("  tokens to predict: %s\n", cti_format_thousands(n_tokens, tokens));
@@ -44,7 +46,6 @@ static ct_status inspect(const ct_alloc *alloc, const options *o, ct_err *err)
     char *path = NULL, *folder = NULL;
     ct_corpus *corpus = NULL;
     ct_tokenizer *tokenizer = NULL;
-    ct_encoder *encoder = NULL;
     ct_status st;
     CT_TRY_GOTO(st, cti_env_create(alloc, &env, err), out);
     folder = o->hf_assets_path[0] != '\0' ? ct_alloc_strdup(alloc, o->hf_assets_path, err)
@@ -53,11 +54,9 @@ static ct_status inspect(const ct_alloc *alloc, const options *o, ct_err *err)
     CT_TRY_GOTO(st, ct_dataset_resolve(alloc, o->dataset, o->dataset_path, env.share_dir, &path, err), out);
     CT_TRY_GOTO(st, ct_corpus_open(alloc, path, NULL, &corpus, err), out);
     CT_TRY_GOTO(st, ct_tokenizer_open(alloc, folder, NULL, &tokenizer, err), out);
-    CT_TRY_GOTO(st, ct_encoder_create(alloc, tokenizer, &encoder, err), out);
     printf("%s\n", path);
-    st = print_corpus(alloc, corpus, encoder, err);
+    st = print_corpus(alloc, corpus, tokenizer, err);
 out:
-    ct_encoder_destroy(&encoder);
     ct_tokenizer_destroy(&tokenizer);
     ct_corpus_destroy(&corpus);
     ct_alloc_free(alloc, path);

@@ -4,16 +4,6 @@
 #include "base/num.h"
 #include "data/data_internal.h"
 
-const char *ct_bad_words(ct_bad bad)
-{
-    static const char *const words[] = {
-#define CT_BAD_WORDS(NAME, text) [CT_BAD_##NAME] = text,
-        CT_BAD_LIST(CT_BAD_WORDS)
-#undef CT_BAD_WORDS
-    };
-    return words[bad];
-}
-
 void ct_slice(int64_t n, int64_t n_parts, int64_t part, int64_t *out_begin, int64_t *out_end)
 {
     const int64_t size = n / n_parts;
@@ -45,8 +35,7 @@ static bool is_blank_line(const unsigned char *p, const unsigned char *end)
     return p == end;
 }
 
-/* The end of the line at p: its newline, or the file's end. */
-static const unsigned char *line_end(const unsigned char *p, const unsigned char *end)
+const unsigned char *cti_line_end(const unsigned char *p, const unsigned char *end)
 {
     const unsigned char *newline = memchr(p, '\n', (size_t)(end - p));
     return newline != NULL ? newline : end;
@@ -57,7 +46,7 @@ static ct_status index_lines(ct_corpus *corpus, const cti_file_map *map, ct_err 
     const unsigned char *end = map->data + map->size;
     const unsigned char *p = map->data + cti_bom_bytes(map->data, map->size);
     while (p < end) {
-        const unsigned char *stop = line_end(p, end);
+        const unsigned char *stop = cti_line_end(p, end);
         if (!is_blank_line(p, stop)) {
             CT_TRY(add_document(corpus, p - map->data, err));
         }
@@ -183,8 +172,7 @@ ct_corpus_file ct_corpus_file_at(const ct_corpus *corpus, int64_t i)
                             .fingerprint = print};
 }
 
-/* The last part whose first document is not after `document` and that is not empty. */
-static const cti_corpus_part *part_of(const ct_corpus *corpus, int64_t document)
+const cti_corpus_part *cti_corpus_part_of(const ct_corpus *corpus, int64_t document)
 {
     int64_t low = 0;
     int64_t high = corpus->n_parts;
@@ -212,46 +200,12 @@ static int64_t line_number(const cti_corpus_part *part, int64_t offset)
     return n;
 }
 
-ct_status cti_corpus_read(const ct_corpus *corpus, int64_t document, cti_str *text, ct_text_repairs *repairs,
-                          cti_line_fault *fault, ct_err *err)
+void ct_corpus_place(const ct_corpus *corpus, int64_t number, char *out, size_t size)
 {
-    const cti_corpus_part *part = part_of(corpus, document);
-    const unsigned char *p = part->map.data + corpus->offsets[document];
-    const unsigned char *end = part->map.data + part->map.size;
-    fault->bad = CT_BAD_NONE;
-    cti_str_reset(text);
-    cti_str_add_n(text, "", 0);
-    if (part->format == CT_FILE_JSONL) {
-        end = line_end(p, end);
-        (void)cti_jsonl_text(p, (size_t)(end - p), corpus->text_field, text, repairs, fault); /* in fault->bad */
-    } else {
-        repairs->n_invalid_utf8 += cti_text_add_repaired(text, p, (size_t)(end - p));
-    }
-    return cti_str_check(text, err);
-}
-
-ct_status cti_corpus_fail(const ct_corpus *corpus, int64_t document, const cti_line_fault *fault, ct_err *err)
-{
-    const cti_corpus_part *part = part_of(corpus, document);
+    const cti_corpus_part *part = cti_corpus_part_of(corpus, number);
     const unsigned char *file_end = part->map.data + part->map.size;
-    const int64_t offset = corpus->offsets[document];
-    const bool is_last = line_end(part->map.data + offset, file_end) == file_end;
-    return CT_FAIL(err, CT_ERR_DATA, "'%s' line %lld%s: %s, at byte %zu: %s", part->path,
-                   (long long)line_number(part, offset), is_last ? " (the last, without a newline)" : "",
-                   ct_bad_words(fault->bad), fault->column, fault->detail);
-}
-
-ct_status ct_corpus_text(const ct_corpus *corpus, int64_t document, cti_str *text, ct_bad *out_bad,
-                         ct_text_repairs *out_repairs, ct_err *err)
-{
-    ct_text_repairs unused = {0};
-    cti_line_fault fault;
-    if (document < 0 || document >= corpus->n_documents) {
-        return CT_FAIL(err, CT_ERR_RANGE, "document %lld of %lld", (long long)document, (long long)corpus->n_documents);
-    }
-    CT_TRY(cti_corpus_read(corpus, document, text, out_repairs != NULL ? out_repairs : &unused, &fault, err));
-    if (out_bad != NULL) {
-        *out_bad = fault.bad;
-    }
-    return fault.bad == CT_BAD_NONE ? CT_OK : cti_corpus_fail(corpus, document, &fault, err);
+    const int64_t offset = corpus->offsets[number];
+    const bool is_last = cti_line_end(part->map.data + offset, file_end) == file_end;
+    (void)snprintf(out, size, "'%s' line %lld%s", part->path, (long long)line_number(part, offset),
+                   is_last ? " (the last, without a newline)" : "");
 }

@@ -23,7 +23,7 @@ int64_t cti_text_add_repaired(cti_str *out, const unsigned char *bytes, size_t s
 
 typedef struct cti_line_fault {
     ct_bad bad;
-    size_t column;    /* in bytes, from 1 */
+    size_t column;    /* in bytes, from 1; 0: none to tell */
     char detail[200]; /* in words, with the field's name where it matters */
 } cti_line_fault;
 
@@ -64,42 +64,51 @@ struct ct_corpus {
     int64_t size_bytes;
 };
 
-/* As ct_corpus_text for 0 <= document < n_documents; what is wrong with the document is in fault only. */
-CT_MUST_CHECK ct_status cti_corpus_read(const ct_corpus *corpus, int64_t document, cti_str *text,
-                                        ct_text_repairs *repairs, cti_line_fault *fault, ct_err *err);
+/* The last part whose first document is not after `number` and that is not empty. */
+const cti_corpus_part *cti_corpus_part_of(const ct_corpus *corpus, int64_t number);
+/* The end of the line at p: its newline, or `end`. */
+const unsigned char *cti_line_end(const unsigned char *p, const unsigned char *end);
+
+/* --- reader --- */
+
+enum { CTI_PLACE_BYTES = 512 };
+
+/* As ct_reader_read for 0 <= number < n_documents; what is wrong with the document is in fault only. */
+CT_MUST_CHECK ct_status cti_reader_read(ct_reader *reader, int64_t number, ct_document *document, ct_text_repairs *repairs,
+                                        cti_line_fault *fault, ct_err *err);
 /* CT_ERR_DATA with file, line and fault. Counts the lines before it: for what is told, not for each bad document. */
-ct_status cti_corpus_fail(const ct_corpus *corpus, int64_t document, const cti_line_fault *fault, ct_err *err);
+ct_status cti_corpus_fail(const ct_corpus *corpus, int64_t number, const cti_line_fault *fault, ct_err *err);
 
 /* --- stream --- */
 
-/* One stream's cursor and the ids of the document it is in. */
+/* One stream's cursor and the sample of the document it is in. */
 typedef struct cti_stream {
     int64_t begin, n; /* slice of the corpus's documents */
     ct_stream_state at;
     int64_t n_seen;   /* documents since creation or seek, bounded use: the first pass counts faults */
     int64_t n_barren; /* documents since one gave tokens */
-    bool is_loaded;   /* ids hold document `at` */
-    ct_tokens ids;    /* owns */
+    bool is_loaded;   /* sample is of document `at` */
+    ct_sample sample; /* owns */
 } cti_stream;
 
 /* What batches are made with: all of it belongs to the thread that makes them. */
 typedef struct cti_maker {
     const ct_alloc *alloc;
     const ct_corpus *corpus; /* borrows */
-    ct_encode_fn encode;
-    void *encode_ctx;
+    ct_reader *reader;       /* owns */
+    ct_processor processor;
+    void *state; /* owns; the processor's */
     ct_loader_options options;
     int64_t local_rows;
     cti_stream *streams; /* owns; n_local_streams */
-    cti_str text;        /* owns; scratch */
+    ct_document document; /* owns; scratch */
     int64_t n_local_documents;
     const atomic_bool *stop; /* CT_ERR_STOPPED at the next document once true */
     ct_loader_stats stats;
 } cti_maker;
 
 CT_MUST_CHECK ct_status cti_maker_init(cti_maker *maker, const ct_alloc *alloc, const ct_corpus *corpus,
-                                       ct_encode_fn encode, void *encode_ctx, const ct_loader_options *options,
-                                       ct_err *err);
+                                       const ct_processor *processor, const ct_loader_options *options, ct_err *err);
 void cti_maker_deinit(cti_maker *maker);
 void cti_maker_seek(cti_maker *maker, const ct_stream_state *states);
 void cti_maker_states(const cti_maker *maker, ct_stream_state *out_states);

@@ -57,42 +57,60 @@ ct_status ct_unigram_entropy(const ct_alloc *alloc, const int32_t *tokens, int64
     return st;
 }
 
+/* What the counting of a corpus needs. */
+typedef struct walk {
+    counts c;
+    ct_reader *reader; /* owns */
+    void *state;       /* owns */
+    ct_document document;
+    ct_sample sample;
+} walk;
+
 /* Counts the labels of one document, unless it is bad. */
-static ct_status count_document(counts *c, const ct_corpus *corpus, int64_t document, ct_encode_fn encode, void *encode_ctx,
-                                cti_str *text, ct_tokens *ids, ct_err *err)
+static ct_status count_document(walk *w, const ct_processor *processor, int64_t number, ct_err *err)
 {
     cti_line_fault fault;
     ct_text_repairs repairs = {0};
-    CT_TRY(cti_corpus_read(corpus, document, text, &repairs, &fault, err));
+    CT_TRY(cti_reader_read(w->reader, number, &w->document, &repairs, &fault, err));
     if (fault.bad != CT_BAD_NONE) {
         return CT_OK;
     }
-    ids->n = 0;
-    CT_TRY(encode(encode_ctx, cti_str_text(text), text->len, ids, err));
-    return ids->n >= 2 ? count(c, ids->ids + 1, ids->n - 1, err) : CT_OK;
+    w->sample.ids.n = w->sample.labels.n = 0;
+    ct_err why = {0};
+    void *state = processor->open != NULL ? w->state : (void *)(uintptr_t)processor->ctx;
+    const ct_status st = processor->process(state, &w->document, &w->sample, &why);
+    if (st != CT_OK) {
+        return st == CT_ERR_DATA ? CT_OK : CT_FAIL(err, st, "document %lld: %s", (long long)number, why.message);
+    }
+    const ct_tokens *labels = w->sample.labels.n > 0 ? &w->sample.labels : &w->sample.ids;
+    return labels->n >= 2 ? count(&w->c, labels->ids + 1, labels->n - 1, err) : CT_OK;
 }
 
-ct_status ct_dataset_unigram_entropy(const ct_alloc *alloc, const ct_corpus *corpus, ct_encode_fn encode, void *encode_ctx,
+ct_status ct_dataset_unigram_entropy(const ct_alloc *alloc, const ct_corpus *corpus, const ct_processor *processor,
                                      int64_t max_tokens, double *out_nats, int64_t *out_n_tokens, ct_err *err)
 {
-    counts c = {.alloc = alloc};
-    cti_str text = {.alloc = alloc};
-    ct_tokens ids = {.alloc = alloc};
-    ct_status st = CT_OK;
-    for (int64_t i = 0; st == CT_OK && i < ct_corpus_n_documents(corpus); i++) {
-        st = count_document(&c, corpus, i, encode, encode_ctx, &text, &ids, err);
-        if (max_tokens > 0 && c.n_total >= max_tokens) {
-            break;
-        }
+    walk w = {.c = {.alloc = alloc}};
+    ct_document_init(&w.document, alloc);
+    ct_sample_init(&w.sample, alloc);
+    ct_status st;
+    CT_TRY_GOTO(st, ct_reader_create(alloc, corpus, &w.reader, err), out);
+    if (processor->open != NULL) {
+        CT_TRY_GOTO(st, processor->open(processor->ctx, alloc, &w.state, err), out);
     }
-    if (st == CT_OK) {
-        *out_nats = entropy(&c);
-        if (out_n_tokens != NULL) {
-            *out_n_tokens = c.n_total;
-        }
+    for (int64_t i = 0; i < ct_corpus_n_documents(corpus) && (max_tokens == 0 || w.c.n_total < max_tokens); i++) {
+        CT_TRY_GOTO(st, count_document(&w, processor, i, err), out);
     }
-    ct_alloc_free(alloc, c.of);
-    cti_str_deinit(&text);
-    ct_alloc_free(alloc, ids.ids);
+    *out_nats = entropy(&w.c);
+    if (out_n_tokens != NULL) {
+        *out_n_tokens = w.c.n_total;
+    }
+out:
+    if (w.state != NULL) {
+        processor->close(w.state);
+    }
+    ct_reader_destroy(&w.reader);
+    ct_alloc_free(alloc, w.c.of);
+    ct_document_deinit(&w.document);
+    ct_sample_deinit(&w.sample);
     return st;
 }

@@ -49,7 +49,7 @@ static ct_status check_options(const ct_corpus *corpus, const ct_loader_options 
     return CT_OK;
 }
 
-ct_status ct_loader_create(const ct_alloc *alloc, const ct_corpus *corpus, ct_encode_fn encode, void *encode_ctx,
+ct_status ct_loader_create(const ct_alloc *alloc, const ct_corpus *corpus, const ct_processor *processor,
                            const ct_loader_options *options, ct_loader **out_loader, ct_err *err)
 {
     CT_TRY(check_options(corpus, options, err));
@@ -60,7 +60,7 @@ ct_status ct_loader_create(const ct_alloc *alloc, const ct_corpus *corpus, ct_en
     ct_status st;
     loader->alloc = alloc;
     loader->maker.alloc = alloc;
-    CT_TRY_GOTO(st, cti_maker_init(&loader->maker, alloc, corpus, encode, encode_ctx, options, err), fail);
+    CT_TRY_GOTO(st, cti_maker_init(&loader->maker, alloc, corpus, processor, options, err), fail);
     loader->delivered = CT_NEW_ARRAY(alloc, ct_stream_state, options->n_local_streams, err);
     if (loader->delivered == NULL) {
         st = CT_ERR_MEMORY;

@@ -4,41 +4,29 @@
 #include "base/num.h"
 #include "data/data_internal.h"
 
-ct_status ct_tokens_push(ct_tokens *ids, int32_t id, ct_err *err)
-{
-    if (ids->n == ids->cap) {
-        const int64_t cap = ids->cap == 0 ? 256 : 2 * ids->cap;
-        int32_t *grown = ct_alloc_resize(ids->alloc, ids->ids, (size_t)cap, sizeof *grown, err);
-        if (grown == NULL) {
-            return CT_ERR_MEMORY;
-        }
-        ids->ids = grown;
-        ids->cap = cap;
-    }
-    ids->ids[ids->n++] = id;
-    return CT_OK;
-}
-
-ct_status cti_maker_init(cti_maker *maker, const ct_alloc *alloc, const ct_corpus *corpus, ct_encode_fn encode,
-                         void *encode_ctx, const ct_loader_options *options, ct_err *err)
+ct_status cti_maker_init(cti_maker *maker, const ct_alloc *alloc, const ct_corpus *corpus,
+                         const ct_processor *processor, const ct_loader_options *options, ct_err *err)
 {
     *maker = (cti_maker){.alloc = alloc,
                          .corpus = corpus,
-                         .encode = encode,
-                         .encode_ctx = encode_ctx,
+                         .processor = *processor,
                          .options = *options,
-                         .local_rows = options->rows / options->streams * options->n_local_streams,
-                         .text = {.alloc = alloc}};
+                         .local_rows = options->rows / options->streams * options->n_local_streams};
+    ct_document_init(&maker->document, alloc);
     maker->streams = CT_NEW_ARRAY(alloc, cti_stream, options->n_local_streams, err);
     if (maker->streams == NULL) {
         return CT_ERR_MEMORY;
+    }
+    CT_TRY(ct_reader_create(alloc, corpus, &maker->reader, err));
+    if (processor->open != NULL) {
+        CT_TRY(processor->open(processor->ctx, alloc, &maker->state, err));
     }
     for (int64_t i = 0; i < options->n_local_streams; i++) {
         cti_stream *stream = &maker->streams[i];
         int64_t end;
         ct_slice(ct_corpus_n_documents(corpus), options->streams, options->first_stream + i, &stream->begin, &end);
         stream->n = end - stream->begin;
-        stream->ids.alloc = alloc;
+        ct_sample_init(&stream->sample, alloc);
         maker->n_local_documents += stream->n;
     }
     return CT_OK;
@@ -47,11 +35,16 @@ ct_status cti_maker_init(cti_maker *maker, const ct_alloc *alloc, const ct_corpu
 void cti_maker_deinit(cti_maker *maker)
 {
     for (int64_t i = 0; maker->streams != NULL && i < maker->options.n_local_streams; i++) {
-        ct_alloc_free(maker->alloc, maker->streams[i].ids.ids);
+        ct_sample_deinit(&maker->streams[i].sample);
     }
     ct_alloc_free(maker->alloc, maker->streams);
-    cti_str_deinit(&maker->text);
+    if (maker->state != NULL) {
+        maker->processor.close(maker->state);
+    }
+    ct_reader_destroy(&maker->reader);
+    ct_document_deinit(&maker->document);
     maker->streams = NULL;
+    maker->state = NULL;
 }
 
 void cti_maker_seek(cti_maker *maker, const ct_stream_state *states)
@@ -115,8 +108,8 @@ static ct_status skip_bad(cti_maker *maker, const cti_stream *stream, int64_t do
 static ct_status check_ids(const cti_maker *maker, const cti_stream *stream, ct_err *err)
 {
     const int64_t limit = maker->options.vocab_size > 0 ? maker->options.vocab_size : INT64_MAX;
-    for (int64_t i = 0; i < stream->ids.n; i++) {
-        const int32_t id = stream->ids.ids[i];
+    for (int64_t i = 0; i < stream->sample.ids.n; i++) {
+        const int32_t id = stream->sample.ids.ids[i];
         if (id < 0 || id >= limit) {
             return CT_FAIL(err, CT_ERR_DATA, "document %lld gives the token id %d; ids of [0, %lld) are wanted: the tokenizer does not fit the model",
                            (long long)(stream->begin + stream->at.document), id, (long long)limit);
@@ -125,36 +118,51 @@ static ct_status check_ids(const cti_maker *maker, const cti_stream *stream, ct_
     return CT_OK;
 }
 
-/* Reads and encodes the document at the cursor: is_loaded, or the cursor has gone one on. */
+/* The processor's work on the document that was read; a fault of its contents is in fault. */
+static ct_status process(cti_maker *maker, cti_stream *stream, int64_t document, cti_line_fault *fault, ct_err *err)
+{
+    ct_err why = {0};
+    void *state = maker->processor.open != NULL ? maker->state : (void *)(uintptr_t)maker->processor.ctx;
+    const ct_status st = maker->processor.process(state, &maker->document, &stream->sample, &why);
+    if (st == CT_ERR_DATA) {
+        *fault = (cti_line_fault){.bad = CT_BAD_CONTENT};
+        (void)snprintf(fault->detail, sizeof fault->detail, "%.*s", (int)sizeof fault->detail - 1, why.message);
+        return CT_OK;
+    }
+    if (st != CT_OK) {
+        return CT_FAIL(err, st, "document %lld: %s", (long long)document, why.message);
+    }
+    return check_ids(maker, stream, err);
+}
+
+/* Reads and processes the document at the cursor: is_loaded, or the cursor has gone one on. */
 static ct_status try_document(cti_maker *maker, cti_stream *stream, ct_err *err)
 {
     const int64_t document = stream->begin + stream->at.document;
+    ct_sample *sample = &stream->sample;
     cti_line_fault fault;
     stream->n_seen += stream->n_seen <= stream->n;
     maker->stats.n_documents++;
-    CT_TRY(cti_corpus_read(maker->corpus, document, &maker->text, &maker->stats.repairs, &fault, err));
-    stream->ids.n = 0;
+    sample->ids.n = sample->labels.n = 0;
+    CT_TRY(cti_reader_read(maker->reader, document, &maker->document, &maker->stats.repairs, &fault, err));
+    if (fault.bad == CT_BAD_NONE) {
+        maker->stats.n_empty += maker->document.kind == CT_DOCUMENT_TEXT && maker->document.text.len == 0;
+        CT_TRY(process(maker, stream, document, &fault, err));
+    }
     if (fault.bad != CT_BAD_NONE && maker->options.bad_policy == CT_BAD_FAIL) {
         return cti_corpus_fail(maker->corpus, document, &fault, err);
     }
     if (fault.bad != CT_BAD_NONE) {
+        sample->ids.n = sample->labels.n = 0;
         CT_TRY(skip_bad(maker, stream, document, &fault, err));
     } else {
-        maker->stats.n_empty += maker->text.len == 0;
-        const ct_status encoded =
-            maker->encode(maker->encode_ctx, cti_str_text(&maker->text), maker->text.len, &stream->ids, err);
-        if (encoded != CT_OK) {
-            ct_err_prefix(err, "document %lld", (long long)document);
-            return encoded;
-        }
-        CT_TRY(check_ids(maker, stream, err));
-        maker->stats.n_short += stream->ids.n < 2 && stream->n_seen <= stream->n;
+        maker->stats.n_short += sample->ids.n < 2 && stream->n_seen <= stream->n;
     }
-    if (stream->at.token > 0 && stream->at.token >= stream->ids.n - 1) {
+    if (stream->at.token > 0 && stream->at.token >= sample->ids.n - 1) {
         return CT_FAIL(err, CT_ERR_DATA, "the saved state is at token %lld of document %lld, which has %lld: data or tokenizer have changed",
-                       (long long)stream->at.token, (long long)document, (long long)cti_max_i64(stream->ids.n - 1, 0));
+                       (long long)stream->at.token, (long long)document, (long long)cti_max_i64(sample->ids.n - 1, 0));
     }
-    if (stream->ids.n >= 2) {
+    if (sample->ids.n >= 2) {
         stream->is_loaded = true;
         stream->n_barren = 0;
         return CT_OK;
@@ -180,21 +188,21 @@ static ct_status fill_row(cti_maker *maker, cti_stream *stream, int64_t row, ct_
             CT_TRY(try_document(maker, stream, err));
             continue;
         }
-        const int32_t *ids = stream->ids.ids + stream->at.token;
-        const int64_t n = cti_min_i64(stream->ids.n - 1 - stream->at.token, seq_len - filled);
+        const ct_tokens *labels = stream->sample.labels.n > 0 ? &stream->sample.labels : &stream->sample.ids;
+        const int64_t n = cti_min_i64(stream->sample.ids.n - 1 - stream->at.token, seq_len - filled);
         const int64_t at = row * seq_len + filled;
-        memcpy(batch->tokens + at, ids, (size_t)n * sizeof *ids);
-        memcpy(batch->labels + at, ids + 1, (size_t)n * sizeof *ids);
+        memcpy(batch->tokens + at, stream->sample.ids.ids + stream->at.token, (size_t)n * sizeof(int32_t));
+        memcpy(batch->labels + at, labels->ids + stream->at.token + 1, (size_t)n * sizeof(int32_t));
         for (int64_t i = 0; i < n; i++) {
             batch->positions[at + i] = (int32_t)i;
+            batch->n_valid += batch->labels[at + i] != CT_LABEL_IGNORE;
         }
         int32_t *segment = batch->segments + 4 * batch->n_segments++;
         segment[0] = segment[2] = (int32_t)at;
         segment[1] = segment[3] = (int32_t)n;
-        batch->n_valid += n;
         filled += n;
         stream->at.token += n;
-        if (stream->at.token == stream->ids.n - 1) {
+        if (stream->at.token == stream->sample.ids.n - 1) {
             next_document(stream);
         }
     }
@@ -226,7 +234,7 @@ ct_status cti_maker_next(cti_maker *maker, ct_batch *batch, ct_err *err)
 {
     const ct_loader_options *o = &maker->options;
     const int64_t rows_a_stream = o->rows / o->streams;
-    bool has_data = false;
+    bool has_data = false, has_tokens = false;
     for (int64_t s = 0; s < o->n_local_streams; s++) {
         has_data = has_data || !is_at_end(maker, &maker->streams[s]);
     }
@@ -238,6 +246,7 @@ ct_status cti_maker_next(cti_maker *maker, ct_batch *batch, ct_err *err)
         cti_stream *stream = &maker->streams[row / rows_a_stream];
         int64_t filled;
         CT_TRY(fill_row(maker, stream, row, batch, &filled, err));
+        has_tokens = has_tokens || filled > 0;
         pad(batch, row * o->seq_len + filled, (row + 1) * o->seq_len);
         batch->hash += cti_hash64(batch->tokens + row * o->seq_len, (size_t)o->seq_len * sizeof(int32_t),
                                   (uint64_t)(o->first_stream * rows_a_stream + row));
@@ -248,8 +257,8 @@ ct_status cti_maker_next(cti_maker *maker, ct_batch *batch, ct_err *err)
     }
     memset(batch->segments + 4 * batch->n_segments, 0,
            (size_t)(batch->segments_cap - batch->n_segments) * 4 * sizeof(int32_t));
-    /* Bad and short documents may leave a stream at its end without a token: nothing to give. */
-    return batch->n_valid > 0 ? CT_OK : CT_END_OF_DATA;
+    /* Bad and short documents may leave the streams at their ends without a token: nothing to give. */
+    return has_tokens ? CT_OK : CT_END_OF_DATA;
 }
 
 ct_status ct_batch_fill_padding(ct_batch *batch, int64_t n_tokens, ct_err *err)

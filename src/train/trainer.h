@@ -66,12 +66,11 @@ typedef struct cti_trainer {
     uint64_t seed;
     /* data */
     ct_tokenizer *tokenizer;
-    ct_encoder *encoder;
+    ct_text_processor text; /* of documents */
     ct_corpus *corpus;
     ct_loader *loader;
     int64_t n_streams, first_stream, n_local_streams;
     uint64_t encode_hash;
-    unsigned encode_flags;
     int32_t *batch_room; /* owns what the batches point into */
     ct_batch *batches;   /* one per micro-batch of a step */
     cti_action *actions;

@@ -368,13 +368,13 @@ static ct_status open_tokenizer(cti_trainer *t, ct_err *err)
     if (folder == NULL) {
         return CT_ERR_MEMORY;
     }
-    t->encode_flags = CT_ENCODE_DOCUMENT | (strcmp(c->special_text, "match") == 0 ? CT_ENCODE_MATCH_SPECIAL : 0u);
+    t->text.flags = CT_ENCODE_DOCUMENT | (strcmp(c->special_text, "match") == 0 ? CT_ENCODE_MATCH_SPECIAL : 0u);
     ct_status st = ct_tokenizer_open(t->alloc, folder, NULL, &t->tokenizer, err);
     char *path = st == CT_OK ? cti_path_join(t->alloc, folder, "tokenizer.json", err) : NULL;
     char *data = NULL;
     size_t size = 0;
     if (path != NULL && cti_path_is_file(path) && cti_file_read(t->alloc, path, 0, &data, &size, NULL) == CT_OK) {
-        t->encode_hash = cti_hash64(data, size, t->encode_flags);
+        t->encode_hash = cti_hash64(data, size, t->text.flags);
     }
     if (st == CT_OK) {
         CT_INFO(t->log, "Loading tokenizer from %s", path != NULL && data != NULL ? path : folder);
@@ -391,7 +391,8 @@ static ct_status open_tokenizer(cti_trainer *t, ct_err *err)
         return CT_FAIL(err, CT_ERR_USAGE, "the tokenizer has %d ids, the model's vocabulary %" PRId64 " rows: --hf-assets-path "
                        "must name a tokenizer that fits", ct_tokenizer_vocab_size(t->tokenizer), d->vocab_size);
     }
-    return ct_encoder_create(t->alloc, t->tokenizer, &t->encoder, err);
+    t->text.tokenizer = t->tokenizer;
+    return CT_OK;
 }
 
 static ct_status open_corpus(cti_trainer *t, ct_err *err)
@@ -436,12 +437,6 @@ static void log_host_memory(const cti_trainer *t)
             cti_format_bytes(ct_corpus_size_bytes(t->corpus), corpus), cti_format_bytes(CTI_HOST_ALLOWANCE_BYTES, allowance));
 }
 
-static ct_status encode(void *ctx, const char *text, size_t size, ct_tokens *ids, ct_err *err)
-{
-    const cti_trainer *t = ctx;
-    return ct_encoder_encode(t->encoder, text, size, t->encode_flags, ids, err);
-}
-
 ct_status cti_trainer_open_loader(cti_trainer *t, int64_t n_streams, ct_err *err)
 {
     const cti_dataloader_config *c = CTI_SECTION(t->root, "dataloader", dataloader);
@@ -451,6 +446,7 @@ ct_status cti_trainer_open_loader(cti_trainer *t, int64_t n_streams, ct_err *err
         return CT_FAIL(err, CT_ERR_USAGE, "--dataloader.streams: %" PRId64 " streams must be a multiple of the %" PRId64
                        " data ranks and divide the %" PRId64 " rows of a micro-batch", n_streams, dp, rows);
     }
+    const ct_processor processor = ct_processor_of_text(&t->text);
     t->n_streams = n_streams;
     t->n_local_streams = n_streams / dp;
     t->first_stream = ct_mesh_dp_rank(&t->mesh) * t->n_local_streams;
@@ -463,7 +459,7 @@ ct_status cti_trainer_open_loader(cti_trainer *t, int64_t n_streams, ct_err *err
                                        .encode_hash = t->encode_hash,
                                        .repeat = c->infinite,
                                        .prefetch_batches = 2};
-    return ct_loader_create(t->alloc, t->corpus, encode, t, &options, &t->loader, err);
+    return ct_loader_create(t->alloc, t->corpus, &processor, &options, &t->loader, err);
 }
 
 static ct_status setup(cti_trainer *t, ct_err *err)
@@ -532,7 +528,6 @@ void cti_trainer_close(cti_trainer **trainer)
     }
     ct_loader_destroy(&t->loader);
     ct_corpus_destroy(&t->corpus);
-    ct_encoder_destroy(&t->encoder);
     ct_tokenizer_destroy(&t->tokenizer);
     ct_alloc_free(t->alloc, t->batches);
     ct_alloc_free(t->alloc, t->actions);

@@ -22,14 +22,14 @@ static char path[256];
 static int n_docs, doc_len[MAX_DOCS];
 
 /* A document is its bytes between BOS and EOS. */
-static ct_status encode(void *ctx, const char *text, size_t size, ct_tokens *ids, ct_err *err)
+static ct_status process(void *state, const ct_document *document, ct_sample *sample, ct_err *err)
 {
-    (void)ctx;
-    CT_TRY(ct_tokens_push(ids, BOS, err));
-    for (size_t i = 0; i < size; i++) {
-        CT_TRY(ct_tokens_push(ids, (unsigned char)text[i], err));
+    (void)state;
+    CT_TRY(ct_tokens_push(&sample->ids, BOS, err));
+    for (size_t i = 0; i < document->text.len; i++) {
+        CT_TRY(ct_tokens_push(&sample->ids, (unsigned char)document->text.data[i], err));
     }
-    return ct_tokens_push(ids, EOS, err);
+    return ct_tokens_push(&sample->ids, EOS, err);
 }
 
 static char doc_char(int doc, int i)
@@ -90,9 +90,10 @@ static ct_loader *open_loader(const ct_corpus *corpus, int64_t seq, int64_t rows
 {
     const ct_loader_options o = {.seq_len = seq, .rows = rows, .streams = streams, .first_stream = first,
                                  .n_local_streams = n_local, .repeat = true, .prefetch_batches = prefetch};
+    const ct_processor processor = {.process = process};
     ct_loader *l = NULL;
     ct_err err = {0};
-    if (ct_loader_create(alloc, corpus, encode, NULL, &o, &l, &err) != CT_OK) {
+    if (ct_loader_create(alloc, corpus, &processor, &o, &l, &err) != CT_OK) {
         fail_msg("%s", err.message);
     }
     return l;

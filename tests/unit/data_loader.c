@@ -192,7 +192,7 @@ static void borders_are_not_ids(void **state)
     ct_corpus *corpus = open_corpus(put_lengths(*state, "x.jsonl", (const int[]){1, 1}, 2));
     const ct_loader_options o = {.seq_len = 8, .rows = 1, .streams = 1, .n_local_streams = 1};
     ct_loader *loader = NULL;
-    assert_int_equal(ct_loader_create(ct_alloc_system(), corpus, encode_with_eos_inside, NULL, &o, &loader, NULL), CT_OK);
+    assert_int_equal(create_loader(ct_alloc_system(), corpus, encode_with_eos_inside, &o, &loader, NULL), CT_OK);
     ct_batch b = batch_make(8);
     must_next(loader, &b);
     assert_row(b.tokens, b.labels, 8, "<><a<><b");
@@ -220,7 +220,7 @@ static void short_documents(void **state)
     ct_corpus *corpus = open_corpus(put_lengths(*state, "x.jsonl", (const int[]){1, 3, 0, 2, 1}, 5));
     const ct_loader_options o = {.seq_len = 2, .rows = 1, .streams = 1, .n_local_streams = 1, .repeat = true};
     ct_loader *loader = NULL;
-    assert_int_equal(ct_loader_create(ct_alloc_system(), corpus, encode_plain, NULL, &o, &loader, NULL), CT_OK);
+    assert_int_equal(create_loader(ct_alloc_system(), corpus, encode_plain, &o, &loader, NULL), CT_OK);
     ct_batch b = batch_make(2);
     static const char *const want[] = {"bb", "db", "bd"}; /* bbb gives bb, dd gives d */
     for (size_t i = 0; i < N_OF(want); i++) {
@@ -235,7 +235,7 @@ static void short_documents(void **state)
     for (int i = 0; i < 4; i++) { /* nothing usable is an answer, not a search without end */
         const ct_loader_options finite = {.seq_len = 2, .rows = 1, .streams = 1, .n_local_streams = 1, .repeat = i % 2 == 1, .prefetch_batches = i / 2};
         ct_err err = {0};
-        assert_int_equal(ct_loader_create(ct_alloc_system(), corpus, encode_plain, NULL, &finite, &loader, NULL), CT_OK);
+        assert_int_equal(create_loader(ct_alloc_system(), corpus, encode_plain, &finite, &loader, NULL), CT_OK);
         assert_int_equal(ct_loader_next(loader, &b, &err), CT_ERR_DATA);
         assert_says(&err, "none of the 3 documents");
         ct_loader_destroy(&loader);
@@ -342,7 +342,7 @@ static void encode_faults(void **state)
         ct_loader *loader = NULL;
         ct_batch b = batch_make(4);
         ct_err err = {0};
-        assert_int_equal(ct_loader_create(ct_alloc_system(), corpus, encode_failing, NULL, &o, &loader, NULL), CT_OK);
+        assert_int_equal(create_loader(ct_alloc_system(), corpus, encode_failing, &o, &loader, NULL), CT_OK);
         must_next(loader, &b);
         assert_int_equal(ct_loader_next(loader, &b, &err), CT_ERR_UNSUPPORTED);
         assert_string_equal(err.message, "document 1: no word for two");
@@ -385,7 +385,7 @@ static void options_refused(void **state)
     for (size_t i = 0; i < N_OF(rows); i++) {
         ct_loader *loader = NULL;
         ct_err err = {0};
-        assert_int_equal(ct_loader_create(ct_alloc_system(), corpus, encode_bytes, NULL, &rows[i].o, &loader, &err), rows[i].status);
+        assert_int_equal(create_loader(ct_alloc_system(), corpus, encode_bytes, &rows[i].o, &loader, &err), rows[i].status);
         assert_null(loader);
         assert_says(&err, rows[i].says);
     }
@@ -412,7 +412,7 @@ static void out_of_memory(void **state)
         test_alloc t;
         test_alloc_init(&t, at);
         ct_loader *loader = NULL;
-        ct_status st = ct_loader_create(&t.alloc, corpus, encode_bytes, NULL, &o, &loader, NULL);
+        ct_status st = create_loader(&t.alloc, corpus, encode_bytes, &o, &loader, NULL);
         while (st == CT_OK) {
             st = ct_loader_next(loader, &b, NULL);
         }
@@ -446,7 +446,7 @@ static void no_allocation_later(void **state)
                                  .bad_policy = CT_BAD_SKIP, .prefetch_batches = 2};
     ct_loader *loader = NULL;
     ct_batch b = batch_make(6);
-    assert_int_equal(ct_loader_create(&alloc, corpus, encode_bytes, NULL, &o, &loader, NULL), CT_OK);
+    assert_int_equal(create_loader(&alloc, corpus, encode_bytes, &o, &loader, NULL), CT_OK);
     for (int i = 0; i < 6; i++) {
         must_next(loader, &b);
     }

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Documents to packed batches, and the state that resumes them. */
+#ifndef CTI_DATA_LOADER_H
+#define CTI_DATA_LOADER_H
+
+#include "data/corpus.h"
+
+typedef enum ct_bad_policy {
+    CT_BAD_FAIL, /* a bad document ends the run with its file, line and fault */
+    CT_BAD_SKIP, /* it gives nothing, and is counted by kind */
+    CT_BAD_POLICY_COUNT
+} ct_bad_policy;
+
+/* Zero-initialise and set what is not zero. */
+typedef struct ct_loader_options {
+    int64_t seq_len;          /* tokens a row, > 0 */
+    int64_t rows;             /* rows of a micro-batch over all ranks, > 0 */
+    int64_t streams;          /* > 0; divides rows; at most the number of documents */
+    int64_t first_stream;     /* of this rank */
+    int64_t n_local_streams;  /* of this rank, > 0: streams [first_stream, first_stream + n_local_streams) */
+    int64_t vocab_size;       /* ids at or above it are refused, naming the document; 0: not checked */
+    uint64_t encode_hash;     /* identity of tokenizer and flags, kept in the saved state; 0: unknown, not compared */
+    ct_bad_policy bad_policy;
+    double max_bad_share;     /* CT_BAD_SKIP: more than this share of this rank's documents ends the run; 0: no limit */
+    bool repeat;              /* endless epochs; else CT_END_OF_DATA after one */
+    int32_t prefetch_batches; /* batches made ahead by a thread of the loader's; 0: made in ct_loader_next */
+} ct_loader_options;
+
+/* Arrays are the caller's; T = ct_loader_local_rows() * seq_len tokens, row after row. */
+typedef struct ct_batch {
+    int32_t *tokens;      /* [T] */
+    int32_t *labels;      /* [T] CT_LABEL_IGNORE where there is none (padding) */
+    int32_t *positions;   /* [T] 0 starts a document or a row, always */
+    int32_t *segments;    /* [segments_cap, 4] q_start, q_len, k_start, k_len in tokens of the local rows: one for each
+                             piece of a document in a row, in order, back to back; the rest is 0. A padding token (input
+                             0, position 0) is a piece of its own. */
+    int64_t segments_cap; /* T or more */
+    /* written: */
+    int64_t n_segments;
+    int64_t n_valid; /* labels that count */
+    int64_t epoch;   /* the lowest of this rank's streams after this batch, from 0 */
+    uint64_t hash;   /* of the tokens: the sum over rows, modulo 2^64, of the XXH3 of the row seeded with the row's global
+                        index, so that the sum over ranks does not depend on their number */
+} ct_batch;
+
+/* Where a stream stands, at a row's border: what it takes to go on. Plain numbers, so that ranks can exchange them. */
+typedef struct ct_stream_state {
+    int64_t epoch;    /* from 0; without repeat, 1 is the end */
+    int64_t document; /* within the stream's slice */
+    int64_t token;    /* inputs of the document already given out */
+} ct_stream_state;
+
+#define CT_LOADER_N_EXAMPLES 4
+
+/* Since creation, up to the last batch delivered. Bad and short documents are counted in the first pass only. */
+typedef struct ct_loader_stats {
+    int64_t n_documents;          /* read, each pass counts */
+    int64_t n_empty;              /* with empty text (used: BOS and EOS) */
+    int64_t n_short;              /* dropped: fewer than 2 ids */
+    int64_t n_bad[CT_BAD_COUNT];  /* skipped, by kind */
+    int64_t n_bad_total;
+    ct_text_repairs repairs;
+    int32_t n_examples;           /* the first bad documents, in words */
+    char examples[CT_LOADER_N_EXAMPLES][256];
+} ct_loader_stats;
+
+typedef struct ct_loader ct_loader;
+
+/**
+ * A loader at the beginning of the data. Its thread starts at the first ct_loader_next.
+ *
+ * corpus     borrowed until ct_loader_destroy
+ * processor  makes ids of documents; what it borrows is borrowed until ct_loader_destroy, too
+ *
+ * Fails: CT_ERR_RANGE naming the option; CT_ERR_DATA where the corpus has fewer documents than streams; CT_ERR_MEMORY.
+ * Threads: one thread at a time calls a loader's functions.
+ */
+CT_MUST_CHECK ct_status ct_loader_create(const ct_alloc *alloc, const ct_corpus *corpus, const ct_processor *processor,
+                                         const ct_loader_options *options, ct_loader **out_loader,
+                                         ct_err *err);
+void ct_loader_destroy(ct_loader **loader); /* stops and joins the thread */
+
+int64_t ct_loader_local_rows(const ct_loader *loader); /* rows / streams * n_local_streams */
+
+/**
+ * The next micro-batch. Allocates nothing once the longest document has been seen.
+ *
+ * Returns CT_END_OF_DATA (err untouched) where repeat is off and every stream of this rank is at its end; a stream that
+ * ends earlier gives padding meanwhile. Other ranks may have data left: agree, and use ct_batch_fill_padding.
+ * Fails: CT_ERR_DATA naming file, line and fault; what the processor fails with, naming the document. After these and after
+ * the end each call returns the same, until ct_loader_seek. CT_ERR_RANGE where segments_cap is too small (nothing changes).
+ */
+CT_MUST_CHECK ct_status ct_loader_next(ct_loader *loader, ct_batch *batch, ct_err *err);
+/* A batch of padding alone; n_tokens as ct_loader_next would fill. */
+CT_MUST_CHECK ct_status ct_batch_fill_padding(ct_batch *batch, int64_t n_tokens, ct_err *err);
+
+/* Where each local stream stands after the last batch delivered: n_local_streams entries. Prefetched batches do not
+ * count. */
+void ct_loader_state(const ct_loader *loader, ct_stream_state *out_states);
+/* Goes there: the next batch is the one that followed. Fails: CT_ERR_RANGE naming the stream and number (then nothing
+ * has changed). A token past its document's end is found by ct_loader_next (CT_ERR_DATA). */
+CT_MUST_CHECK ct_status ct_loader_seek(ct_loader *loader, const ct_stream_state *states, ct_err *err);
+ct_loader_stats ct_loader_get_stats(const ct_loader *loader);
+
+/* --- state on disk ---------------------------------------------------------------------------------------------- */
+
+/**
+ * All streams' states and the identity of the data, as one line of JSON (docs/formats/data-state.md).
+ * states  n_streams entries, those of all ranks in the order of the streams
+ * out_text  caller frees with ct_alloc_free
+ */
+CT_MUST_CHECK ct_status ct_data_state_write(const ct_alloc *alloc, const ct_corpus *corpus, uint64_t encode_hash,
+                                            const ct_stream_state *states, int64_t n_streams, char **out_text,
+                                            ct_err *err);
+/**
+ * Reads it back. The number of streams is the saved one and wins over any setting: the order of the data hangs on it.
+ * corpus      compared with what was saved; NULL: not compared
+ * out_states  n_streams entries, caller frees with ct_alloc_free
+ *
+ * Fails: CT_ERR_FORMAT; CT_ERR_DATA naming what changed (files, sizes, contents, documents, text field, tokenizer).
+ */
+CT_MUST_CHECK ct_status ct_data_state_read(const ct_alloc *alloc, const char *text, size_t size,
+                                           const ct_corpus *corpus, uint64_t encode_hash, ct_stream_state **out_states,
+                                           int64_t *out_n_streams, ct_err *err);
+
+/* --- token frequencies ------------------------------------------------------------------------------------------ */
+
+/* -sum p ln p over the frequencies of tokens, in nats a token; negative ones (ignored labels) do not count. 0 for none.
+ * Fails: CT_ERR_MEMORY. */
+CT_MUST_CHECK ct_status ct_unigram_entropy(const ct_alloc *alloc, const int32_t *tokens, int64_t n_tokens,
+                                           double *out_nats, ct_err *err);
+/**
+ * The same over the labels of a corpus: the loss of a model that knows the frequencies and nothing else. Bad documents
+ * are left out. Stops after the document that reaches max_tokens (0: all).
+ * out_n_tokens  labels counted; may be NULL
+ */
+CT_MUST_CHECK ct_status ct_dataset_unigram_entropy(const ct_alloc *alloc, const ct_corpus *corpus,
+                                                   const ct_processor *processor, int64_t max_tokens, double *out_nats,
+                                                   int64_t *out_n_tokens, ct_err *err);
+
+#endif
