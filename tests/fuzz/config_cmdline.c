@@ -2,17 +2,10 @@
 /* rooms: model component config passes autodiff ops ir mesh base */
 /* labels: fast */
 /* Random command lines and environments: the settings are resolved or refused with a line for each fault, never a crash; what is resolved
- * dumps as JSON. Deterministic: the seed is the number of the case. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+ * dumps as JSON. */
 #include "base/base.h"
 #include "component/component.h"
+#include "fuzz/fuzz.h"
 #include "model/model.h"
 
 static const char *const words[] = {
@@ -35,7 +28,10 @@ static void test_random(void **state)
     int n_ok = 0, n_refused = 0;
     assert_int_equal(ct_registry_create(alloc, &registry, &err), CT_OK);
     assert_int_equal(cti_register_llama3(registry, &err), CT_OK);
-    for (uint64_t seed = 0; seed < 3000; seed++) {
+    fuzz_case c = fuzz_begin("cmdline", 3000);
+    const bool is_whole = c.end - c.seed >= 3000;
+    while (fuzz_next(&c)) {
+        const uint64_t seed = c.seed;
         const cti_rng_key key = cti_rng_key_make(seed, "cmdline");
         const char *argv[MAX_ARGS + 5];
         int argc = 0;
@@ -68,8 +64,8 @@ static void test_random(void **state)
             assert_int_equal(st, CT_ERR_USAGE);
             assert_true(problems.n > 0 && why.message[0] != '\0');
             int lines = 0;
-            for (const char *c = cti_str_text(&problems.text); *c != '\0'; c++) {
-                lines += *c == '\n';
+            for (const char *p = cti_str_text(&problems.text); *p != '\0'; p++) {
+                lines += *p == '\n';
             }
             assert_int_equal(lines, problems.n);
         }
@@ -77,7 +73,7 @@ static void test_random(void **state)
         cti_problems_deinit(&problems);
     }
     printf("%d resolved, %d refused\n", n_ok, n_refused);
-    assert_true(n_ok > 100 && n_refused > 1000);
+    assert_true(!is_whole || (n_ok > 100 && n_refused > 1000));
     ct_registry_destroy(&registry);
 }
 
