@@ -22,55 +22,45 @@ ct_status cti_tokens_push(ct_tokens *tokens, int32_t id, ct_err *err)
     return CT_OK;
 }
 
-static int32_t model_id(const ct_tokenizer *tok, const char *text, size_t size)
-{
-    const int32_t id = cti_vocab_find(&tok->vocab, text, size);
-    return id >= 0 && id < tok->n_is_model && tok->is_model[id] ? id : -1;
-}
-
-static ct_status refuse_char(uint32_t cp, const char *text, int n, size_t origin, ct_err *err)
-{
-    return CT_FAIL(err, CT_ERR_DATA, "character U+%04X '%.*s' of the word at byte %zu has no token in the vocabulary",
-                   (unsigned)cp, n, text, origin);
-}
-
-/* The word as symbols of one character each. */
+/* The word as symbols of one character each. An unknown token waits until the next character has a token of its own, as
+ * in the library: the bytes of a character that falls back come before it. */
 static ct_status lay_out(const ct_tokenizer *tok, cti_symbol *symbols, const char *word, size_t size, size_t origin,
                          ct_tokens *tokens, size_t *out_n, ct_err *err)
 {
     const unsigned char *p = (const unsigned char *)word, *end = p + size;
     size_t n = 0;
-    bool after_unk = false;
+    bool unk_waits = false;
     while (p < end) {
         uint32_t cp = 0;
         const int len = cti_utf8_decode(p, end, &cp);
         CT_ASSERT(len > 0);
-        const int32_t id = cp < 2048 ? tok->char_ids[cp] : model_id(tok, (const char *)p, (size_t)len);
+        const int32_t id = cp < 2048 ? tok->char_ids[cp] : cti_model_id(tok, (const char *)p, (size_t)len);
+        bool fall_back = id < 0 && tok->byte_fallback; /* all bytes of the character, or none */
+        for (int i = 0; i < len && fall_back; i++) {
+            fall_back = tok->byte_ids[p[i]] >= 0;
+        }
         if (id >= 0) {
+            if (unk_waits) {
+                symbols[n++].id = tok->unk_id;
+            }
+            unk_waits = false;
             symbols[n++].id = id;
-            after_unk = false;
-        } else {
-            bool fall_back = tok->byte_fallback; /* all bytes of the character, or none */
+        } else if (fall_back) {
             for (int i = 0; i < len; i++) {
-                fall_back = fall_back && tok->byte_ids[p[i]] >= 0;
+                symbols[n++].id = tok->byte_ids[p[i]];
             }
-            if (fall_back) {
-                for (int i = 0; i < len; i++) {
-                    symbols[n++].id = tok->byte_ids[p[i]];
-                }
-                after_unk = false;
-            } else if (tok->unk_id >= 0) {
-                if (!after_unk || !tok->fuse_unk) {
-                    symbols[n++].id = tok->unk_id;
-                }
-                after_unk = true;
-            } else if (tok->options.on_unknown == CT_ON_UNKNOWN_DROP) {
-                tokens->n_dropped++;
-            } else {
-                return refuse_char(cp, (const char *)p, len, origin, err);
+        } else if (tok->unk_id >= 0) {
+            if (unk_waits && !tok->fuse_unk) {
+                symbols[n++].id = tok->unk_id;
             }
+            unk_waits = true;
+        } else {
+            CT_TRY(cti_unknown(tok, (const char *)p, (size_t)len, origin, tokens, err));
         }
         p += len;
+    }
+    if (unk_waits) {
+        symbols[n++].id = tok->unk_id;
     }
     *out_n = n;
     return CT_OK;
@@ -229,14 +219,18 @@ static ct_status bpe_uncached(const ct_tokenizer *tok, cti_scratch *s, const cha
                               ct_tokens *tokens, ct_err *err)
 {
     if (tok->ignore_merges) {
-        const int32_t whole = model_id(tok, word, size);
+        const int32_t whole = cti_model_id(tok, word, size);
         if (whole >= 0) {
             return cti_tokens_push(tokens, whole, err);
         }
     }
     CT_TRY(symbols_reserve(s, size, err));
     size_t n = 0;
-    CT_TRY(lay_out(tok, s->symbols, word, size, origin, tokens, &n, err));
+    if (tok->prefix || tok->suffix) {
+        CT_TRY(cti_bpe_lay_out_affixed(tok, s->symbols, word, size, origin, tokens, &n, err));
+    } else {
+        CT_TRY(lay_out(tok, s->symbols, word, size, origin, tokens, &n, err));
+    }
     if (n <= SHORT_WORD) {
         n = merge_short(&tok->merges, s->symbols, n);
     } else {

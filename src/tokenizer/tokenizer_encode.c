@@ -16,7 +16,7 @@ static ct_status encode_plain(const ct_tokenizer *tok, cti_scratch *scratch, con
     CT_TRY(cti_pretokenize(tok->steps, tok->n_steps, scratch, text, size, origin, at_start, &pieces, err));
     for (size_t i = 0; i < pieces->n; i++) {
         const cti_span *span = &pieces->spans[i];
-        CT_TRY(cti_bpe_word(tok, scratch, pieces->text + span->start, span->size, span->origin, tokens, err));
+        CT_TRY(cti_model_word(tok, scratch, pieces->text + span->start, span->size, span->origin, tokens, err));
     }
     return CT_OK;
 }

@@ -209,6 +209,18 @@ typedef struct cti_trie {
     int32_t n, cap;
     int32_t roots[256]; /* node of each first byte, -1: none */
 } cti_trie;
+/* The node that byte leads to from node (-1: from the beginning), -1: none. */
+static inline int32_t cti_trie_step(const cti_trie *trie, int32_t node, unsigned char byte)
+{
+    if (node < 0) {
+        return trie->n > 0 ? trie->roots[byte] : -1;
+    }
+    node = trie->nodes[node].child;
+    while (node >= 0 && trie->nodes[node].byte != byte) {
+        node = trie->nodes[node].sibling;
+    }
+    return node;
+}
 CT_MUST_CHECK ct_status cti_trie_add(cti_trie *trie, const ct_alloc *alloc, const char *text, size_t size,
                                      int32_t value, ct_err *err);
 void cti_trie_deinit(cti_trie *trie, const ct_alloc *alloc);
@@ -242,11 +254,22 @@ typedef struct cti_scratch {
     cti_candidate *heap; /* owns */
     size_t n_heap, cap_heap;
     cti_cache_slot *cache; /* owns; NULL: no cache */
+    cti_str piece;          /* WordPiece */
+    struct cti_best *best;  /* owns; Unigram: by byte of the word, one more */
+    size_t cap_best;
 } cti_scratch;
 CT_MUST_CHECK ct_status cti_scratch_init(cti_scratch *scratch, const ct_alloc *alloc, bool cache, ct_err *err);
 void cti_scratch_deinit(cti_scratch *scratch);
 
 /* --- the tokenizer --- */
+
+typedef enum cti_model_kind {
+    CTI_MODEL_BPE,
+    CTI_MODEL_WORDPIECE,
+    CTI_MODEL_WORDLEVEL,
+    CTI_MODEL_UNIGRAM,
+    CTI_MODEL_COUNT
+} cti_model_kind;
 
 struct ct_tokenizer {
     const ct_alloc *alloc; /* borrows */
@@ -258,8 +281,15 @@ struct ct_tokenizer {
     int32_t byte_ids[256];  /* byte fallback: ids of <0x00>..<0xFF>, -1: none */
     bool *is_model;         /* owns: by id; false where the token is not the model's (a hole, or added only) */
     int32_t n_is_model;
+    cti_model_kind model;
     bool byte_fallback, fuse_unk, ignore_merges;
     int32_t unk_id;
+    char *prefix, *suffix;    /* own; BPE, WordPiece: of a word's characters but the first, of its last; NULL: none */
+    int64_t max_word_chars;   /* WordPiece: a longer word is unknown as a whole */
+    int32_t max_token_bytes;  /* WordPiece: of the longest token */
+    double *scores;           /* owns; Unigram: by id */
+    double unk_score;         /* Unigram: of a character that no token covers */
+    cti_trie pieces;          /* Unigram: the model's tokens, value = id */
     cti_norm *norms; /* owns */
     size_t n_norms;
     cti_step *steps; /* owns */
@@ -295,6 +325,20 @@ CT_MUST_CHECK ct_status cti_normalize(const cti_norm *norms, size_t n_norms, cti
 /* tokenizer_bpe.c: appends the ids of one word. origin: its place, for errors. */
 CT_MUST_CHECK ct_status cti_bpe_word(const ct_tokenizer *tok, cti_scratch *scratch, const char *word, size_t size,
                                      size_t origin, ct_tokens *tokens, ct_err *err);
+/* The same by the tokenizer's model (tokenizer_models.c). */
+CT_MUST_CHECK ct_status cti_model_word(const ct_tokenizer *tok, cti_scratch *scratch, const char *word, size_t size,
+                                       size_t origin, ct_tokens *tokens, ct_err *err);
+/* A word as BPE's symbols where the model has a prefix or a suffix; symbols has room for size of them. */
+CT_MUST_CHECK ct_status cti_bpe_lay_out_affixed(const ct_tokenizer *tok, cti_symbol *symbols, const char *word,
+                                                size_t size, size_t origin, ct_tokens *tokens, size_t *out_n, ct_err *err);
+/* What to do with a part of a word that has no token, where there is no unknown token either. */
+CT_MUST_CHECK ct_status cti_unknown(const ct_tokenizer *tok, const char *text, size_t size, size_t origin,
+                                    ct_tokens *tokens, ct_err *err);
+static inline int32_t cti_model_id(const ct_tokenizer *tok, const char *text, size_t size)
+{
+    const int32_t id = cti_vocab_find(&tok->vocab, text, size);
+    return id >= 0 && id < tok->n_is_model && tok->is_model[id] ? id : -1; /* added tokens are not the model's */
+}
 CT_MUST_CHECK ct_status cti_tokens_push(ct_tokens *tokens, int32_t id, ct_err *err);
 /* tokenizer_added.c */
 typedef struct cti_hit {
@@ -318,6 +362,14 @@ CT_MUST_CHECK ct_status cti_get_bool(const json_t *obj, const char *key, bool fa
                                      ct_err *err);
 /* Refuses a member of obj that is not among the names, which end with NULL. */
 CT_MUST_CHECK ct_status cti_check_keys(const json_t *obj, const char *const *names, const char *where, ct_err *err);
+/* tokenizer_models.c: the members of a model of a kind other than BPE; "type" says which. */
+CT_MUST_CHECK ct_status cti_parse_wordpiece(ct_tokenizer *tok, const json_t *model, const char *where, ct_err *err);
+CT_MUST_CHECK ct_status cti_parse_wordlevel(ct_tokenizer *tok, const json_t *model, const char *where, ct_err *err);
+CT_MUST_CHECK ct_status cti_parse_unigram(ct_tokenizer *tok, const json_t *model, const char *where, ct_err *err);
+CT_MUST_CHECK ct_status cti_get_affix(ct_tokenizer *tok, const json_t *model, const char *key, const char *where,
+                                      char **out, ct_err *err);
+/* Once the vocabulary is complete: which ids are the model's. */
+CT_MUST_CHECK ct_status cti_vocab_finish(ct_tokenizer *tok, ct_err *err);
 CT_MUST_CHECK ct_status cti_parse_vocab(ct_tokenizer *tok, const json_t *vocab, const char *where, ct_err *err);
 /* After the merges: what the model's tables need of the vocabulary. */
 CT_MUST_CHECK ct_status cti_model_finish(ct_tokenizer *tok, ct_err *err);

@@ -53,6 +53,11 @@ ct_status cti_parse_vocab(ct_tokenizer *tok, const json_t *vocab, const char *wh
             return st;
         }
     }
+    return cti_vocab_finish(tok, err);
+}
+
+ct_status cti_vocab_finish(ct_tokenizer *tok, ct_err *err)
+{
     tok->n_is_model = tok->vocab.n_ids;
     tok->is_model = CT_NEW_ARRAY(tok->alloc, bool, tok->n_is_model, err);
     if (tok->is_model == NULL) {
@@ -80,7 +85,8 @@ ct_status cti_merge_add(ct_tokenizer *tok, const char *left, size_t left_size, c
     const int32_t l = cti_vocab_find(&tok->vocab, left, left_size), r = cti_vocab_find(&tok->vocab, right, right_size);
     cti_str whole = {.alloc = tok->alloc};
     cti_str_add_n(&whole, left, left_size);
-    cti_str_add_n(&whole, right, right_size);
+    const size_t cut = tok->prefix ? strlen(tok->prefix) : 0; /* the right part's prefix goes */
+    cti_str_add_n(&whole, right + cti_min_i64((int64_t)cut, (int64_t)right_size), right_size > cut ? right_size - cut : 0);
     ct_status st = cti_str_check(&whole, err);
     const int32_t id = st == CT_OK ? cti_vocab_find(&tok->vocab, whole.data, whole.len) : -1;
     cti_str_deinit(&whole);
@@ -163,34 +169,19 @@ ct_status cti_model_finish(ct_tokenizer *tok, ct_err *err)
     return CT_OK;
 }
 
-static ct_status parse_model(ct_tokenizer *tok, const json_t *model, const char *name, ct_err *err)
+static ct_status parse_bpe(ct_tokenizer *tok, const json_t *model, const char *where, ct_err *err)
 {
     static const char *const keys[] = {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
                                        "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges", NULL};
-    char where[512];
-    (void)snprintf(where, sizeof where, "%.400s: model", name);
-    if (!json_is_object(model)) {
-        return CT_FAIL(err, CT_ERR_FORMAT, "%s is missing or not an object", where);
-    }
-    const json_t *type = json_object_get(model, "type");
-    if (type != NULL ? !cti_str_eq(json_string_value(type), "BPE") : json_object_get(model, "merges") == NULL) {
-        const char *found = json_string_value(type);
-        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "%s: type '%.80s' is not implemented, only BPE is", where,
-                       found ? found : "(none)");
-    }
     CT_TRY(cti_check_keys(model, keys, where, err));
     const json_t *dropout = json_object_get(model, "dropout");
     if (dropout != NULL && !json_is_null(dropout) && !(json_is_number(dropout) && json_number_value(dropout) == 0.0)) {
         return CT_FAIL(err, CT_ERR_UNSUPPORTED, "%s: 'dropout' other than null or 0 makes ids random, which is not implemented",
                        where);
     }
-    static const char *const affixes[] = {"continuing_subword_prefix", "end_of_word_suffix"};
-    for (int i = 0; i < 2; i++) {
-        const json_t *affix = json_object_get(model, affixes[i]);
-        if (affix != NULL && !json_is_null(affix) && !(json_is_string(affix) && json_string_length(affix) == 0)) {
-            return CT_FAIL(err, CT_ERR_UNSUPPORTED, "%s: '%s' is not implemented", where, affixes[i]);
-        }
-    }
+    tok->model = CTI_MODEL_BPE;
+    CT_TRY(cti_get_affix(tok, model, "continuing_subword_prefix", where, &tok->prefix, err));
+    CT_TRY(cti_get_affix(tok, model, "end_of_word_suffix", where, &tok->suffix, err));
     CT_TRY(cti_get_bool(model, "fuse_unk", false, where, &tok->fuse_unk, err));
     CT_TRY(cti_get_bool(model, "byte_fallback", false, where, &tok->byte_fallback, err));
     CT_TRY(cti_get_bool(model, "ignore_merges", false, where, &tok->ignore_merges, err));
@@ -199,11 +190,49 @@ static ct_status parse_model(ct_tokenizer *tok, const json_t *model, const char 
     return cti_model_finish(tok, err);
 }
 
+/* A model without a type (older files) is known by what it holds. */
+static const char *model_type(const json_t *model)
+{
+    const json_t *type = json_object_get(model, "type");
+    if (type != NULL) {
+        return json_is_string(type) ? json_string_value(type) : "(not a string)";
+    }
+    return json_object_get(model, "merges")                     ? "BPE"
+           : json_object_get(model, "max_input_chars_per_word") ? "WordPiece"
+           : json_is_array(json_object_get(model, "vocab"))     ? "Unigram"
+           : json_is_object(json_object_get(model, "vocab"))    ? "WordLevel"
+                                                                : "(none)";
+}
+
+static ct_status parse_model(ct_tokenizer *tok, const json_t *model, const char *name, ct_err *err)
+{
+    static const struct {
+        const char *type;
+        ct_status (*parse)(ct_tokenizer *tok, const json_t *model, const char *where, ct_err *err);
+    } rows[] = {{"BPE", parse_bpe},
+                {"WordPiece", cti_parse_wordpiece},
+                {"WordLevel", cti_parse_wordlevel},
+                {"Unigram", cti_parse_unigram}};
+    char where[512];
+    (void)snprintf(where, sizeof where, "%.400s: model", name);
+    if (!json_is_object(model)) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "%s is missing or not an object", where);
+    }
+    const char *type = model_type(model);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (strcmp(rows[i].type, type) == 0) {
+            return rows[i].parse(tok, model, where, err);
+        }
+    }
+    return CT_FAIL(err, CT_ERR_UNSUPPORTED, "%s: type '%.80s' is not implemented; BPE, WordPiece, WordLevel and Unigram are",
+                   where, type);
+}
+
 /* After the added tokens: the unknown token may be one of them. */
 static ct_status parse_unk(ct_tokenizer *tok, const json_t *model, const char *name, ct_err *err)
 {
     const json_t *unk = json_object_get(model, "unk_token");
-    if (unk == NULL || json_is_null(unk)) {
+    if (unk == NULL || json_is_null(unk) || tok->model != CTI_MODEL_BPE) { /* the others have found theirs */
         return CT_OK;
     }
     if (!json_is_string(unk)) {

@@ -14,6 +14,10 @@ void ct_tokenizer_destroy(ct_tokenizer **tokenizer)
     cti_vocab_deinit(&tok->vocab);
     cti_merges_deinit(&tok->merges);
     ct_alloc_free(alloc, tok->is_model);
+    ct_alloc_free(alloc, tok->prefix);
+    ct_alloc_free(alloc, tok->suffix);
+    ct_alloc_free(alloc, tok->scores);
+    cti_trie_deinit(&tok->pieces, alloc);
     for (size_t i = 0; i < tok->n_norms; i++) {
         cti_pattern_deinit(&tok->norms[i].pattern, alloc);
         ct_alloc_free(alloc, tok->norms[i].content);

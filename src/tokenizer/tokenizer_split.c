@@ -202,6 +202,7 @@ ct_status cti_scratch_init(cti_scratch *scratch, const ct_alloc *alloc, bool cac
                              .repaired = {.alloc = alloc},
                              .norm_a = {.alloc = alloc},
                              .norm_b = {.alloc = alloc},
+                             .piece = {.alloc = alloc},
                              .pieces = {{.own = {.alloc = alloc}}, {.own = {.alloc = alloc}}}};
     if (cache) {
         scratch->cache = CT_NEW_ARRAY(alloc, cti_cache_slot, CTI_CACHE_SLOTS, err);
@@ -221,6 +222,8 @@ void cti_scratch_deinit(cti_scratch *scratch)
     cti_str_deinit(&scratch->repaired);
     cti_str_deinit(&scratch->norm_a);
     cti_str_deinit(&scratch->norm_b);
+    cti_str_deinit(&scratch->piece);
+    ct_alloc_free(scratch->alloc, scratch->best);
     for (int i = 0; i < 2; i++) {
         cti_str_deinit(&scratch->pieces[i].own);
         ct_alloc_free(scratch->alloc, scratch->pieces[i].spans);

@@ -159,7 +159,6 @@ static void test_refused(void **state)
         {"", "", ", \"post_processor\": {\"type\": \"Odd\"}", "Odd"},
         {"", "", ", \"decoder\": {\"type\": \"Strange\"}", "Strange"},
         {", \"dropout\": 0.1", "", "", "dropout"},
-        {", \"continuing_subword_prefix\": \"##\"", "", "", "continuing_subword_prefix"},
         {"", ADDED(0, "zz", ""), "", "zz"},
         {"", "{\"content\": \"x\"}", "", "id"},
     };
