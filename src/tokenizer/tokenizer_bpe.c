@@ -7,10 +7,10 @@
 
 enum { SHORT_WORD = 32 };
 
-ct_status cti_tokens_push(ct_tokens *tokens, int32_t id, ct_err *err)
+ct_status cti_tokens_reserve(ct_tokens *tokens, int64_t n_more, ct_err *err)
 {
-    if (tokens->n == tokens->cap) {
-        const int64_t cap = tokens->cap ? tokens->cap * 2 : 64;
+    if (tokens->cap - tokens->n < n_more) {
+        const int64_t cap = cti_max_i64(cti_max_i64(64, tokens->cap * 2), tokens->n + n_more);
         int32_t *ids = ct_alloc_resize(tokens->alloc, tokens->ids, (size_t)cap, sizeof *ids, err);
         if (ids == NULL) {
             return CT_ERR_MEMORY;
@@ -18,79 +18,97 @@ ct_status cti_tokens_push(ct_tokens *tokens, int32_t id, ct_err *err)
         tokens->ids = ids;
         tokens->cap = cap;
     }
+    return CT_OK;
+}
+
+ct_status cti_tokens_push(ct_tokens *tokens, int32_t id, ct_err *err)
+{
+    CT_TRY(cti_tokens_reserve(tokens, 1, err));
     tokens->ids[tokens->n++] = id;
+    return CT_OK;
+}
+
+static ct_status push_ids(ct_tokens *tokens, const int32_t *ids, size_t n, ct_err *err)
+{
+    CT_TRY(cti_tokens_reserve(tokens, (int64_t)n, err));
+    if (n > 0) {
+        memcpy(tokens->ids + tokens->n, ids, n * sizeof *ids);
+    }
+    tokens->n += (int64_t)n;
     return CT_OK;
 }
 
 /* The word as symbols of one character each. An unknown token waits until the next character has a token of its own, as
  * in the library: the bytes of a character that falls back come before it. */
-static ct_status lay_out(const ct_tokenizer *tok, cti_symbol *symbols, const char *word, size_t size, size_t origin,
-                         ct_tokens *tokens, size_t *out_n, ct_err *err)
+static ct_status lay_out(const ct_tokenizer *tok, int32_t *ids, const char *word, size_t size, size_t origin, ct_tokens *tokens,
+                         size_t *out_n, ct_err *err)
 {
     const unsigned char *p = (const unsigned char *)word, *end = p + size;
     size_t n = 0;
     bool unk_waits = false;
     while (p < end) {
-        uint32_t cp = 0;
-        const int len = cti_utf8_decode(p, end, &cp);
-        CT_ASSERT(len > 0);
-        const int32_t id = cp < 2048 ? tok->char_ids[cp] : cti_model_id(tok, (const char *)p, (size_t)len);
+        unsigned len = 0;
+        const uint32_t cp = cti_point_at(p, &len);
+        const int32_t id = cp < 2048 ? tok->char_ids[cp] : cti_model_id(tok, (const char *)p, len);
         bool fall_back = id < 0 && tok->byte_fallback; /* all bytes of the character, or none */
-        for (int i = 0; i < len && fall_back; i++) {
+        for (unsigned i = 0; i < len && fall_back; i++) {
             fall_back = tok->byte_ids[p[i]] >= 0;
         }
         if (id >= 0) {
             if (unk_waits) {
-                symbols[n++].id = tok->unk_id;
+                ids[n++] = tok->unk_id;
             }
             unk_waits = false;
-            symbols[n++].id = id;
+            ids[n++] = id;
         } else if (fall_back) {
-            for (int i = 0; i < len; i++) {
-                symbols[n++].id = tok->byte_ids[p[i]];
+            for (unsigned i = 0; i < len; i++) {
+                ids[n++] = tok->byte_ids[p[i]];
             }
         } else if (tok->unk_id >= 0) {
             if (unk_waits && !tok->fuse_unk) {
-                symbols[n++].id = tok->unk_id;
+                ids[n++] = tok->unk_id;
             }
             unk_waits = true;
         } else {
-            CT_TRY(cti_unknown(tok, (const char *)p, (size_t)len, origin, tokens, err));
+            CT_TRY(cti_unknown(tok, (const char *)p, len, origin, tokens, err));
         }
         p += len;
     }
     if (unk_waits) {
-        symbols[n++].id = tok->unk_id;
+        ids[n++] = tok->unk_id;
     }
     *out_n = n;
     return CT_OK;
 }
 
-static size_t merge_short(const cti_merges *merges, cti_symbol *symbols, size_t n)
+/* Merges n symbols in place; returns how many are left. */
+static size_t merge_short(const cti_merges *merges, int32_t *ids, size_t n)
 {
-    int32_t rank[SHORT_WORD], merged[SHORT_WORD];
+    int32_t rank[SHORT_WORD + 1], merged[SHORT_WORD + 1];
     for (size_t i = 0; i + 1 < n; i++) {
-        const cti_merge *m = cti_merges_find(merges, symbols[i].id, symbols[i + 1].id);
+        const cti_merge *m = cti_merges_find(merges, ids[i], ids[i + 1]);
         rank[i] = m ? m->rank : INT32_MAX;
         merged[i] = m ? m->id : -1;
     }
     while (n > 1) {
         size_t best = 0;
+        int32_t lowest = rank[0];
         for (size_t i = 1; i + 1 < n; i++) {
-            best = rank[i] < rank[best] ? i : best;
+            best = rank[i] < lowest ? i : best;
+            lowest = rank[i] < lowest ? rank[i] : lowest;
         }
-        if (rank[best] == INT32_MAX) {
+        if (lowest == INT32_MAX) {
             break;
         }
-        symbols[best].id = merged[best];
+        ids[best] = merged[best];
         for (size_t i = best + 1; i + 1 < n; i++) {
-            symbols[i].id = symbols[i + 1].id;
-            rank[i] = rank[i + 1 < n - 1 ? i + 1 : i];
-            merged[i] = merged[i + 1 < n - 1 ? i + 1 : i];
+            ids[i] = ids[i + 1];
+            rank[i] = rank[i + 1];
+            merged[i] = merged[i + 1];
         }
         n--;
         for (size_t i = best > 0 ? best - 1 : 0; i <= best && i + 1 < n; i++) {
-            const cti_merge *m = cti_merges_find(merges, symbols[i].id, symbols[i + 1].id);
+            const cti_merge *m = cti_merges_find(merges, ids[i], ids[i + 1]);
             rank[i] = m ? m->rank : INT32_MAX;
             merged[i] = m ? m->id : -1;
         }
@@ -98,39 +116,46 @@ static size_t merge_short(const cti_merges *merges, cti_symbol *symbols, size_t 
     return n;
 }
 
-static bool candidate_before(cti_candidate a, cti_candidate b)
+/* --- long words: an entry of the heap is a rank, above the index of the left one of the pair. An entry whose pair has been merged
+ * meanwhile is known by the rank: no other pair has it. --- */
+
+static const cti_merge *merge_at(const cti_merges *merges, cti_scratch *s, int32_t at)
 {
-    return a.rank != b.rank ? a.rank < b.rank : a.pos < b.pos;
+    const int32_t next = s->links[at].next;
+    if (s->ids[at] < 0 || next < 0) {
+        return NULL;
+    }
+    s->n_lookups++;
+    return cti_merges_find(merges, s->ids[at], s->ids[next]);
 }
 
-/* Puts the pair that begins at pos into the heap if it is one that merges. The heap has room: see merge_long. */
-static void consider(const cti_merges *merges, cti_scratch *s, int32_t pos)
+/* Puts the pair that begins at `at` into the heap if it is one that merges. The heap has room: see merge_long. */
+static void consider(const cti_merges *merges, cti_scratch *s, int32_t at)
 {
-    const int32_t next = s->symbols[pos].next;
-    const cti_merge *m = next < 0 ? NULL : cti_merges_find(merges, s->symbols[pos].id, s->symbols[next].id);
+    const cti_merge *m = merge_at(merges, s, at);
     if (m == NULL) {
         return;
     }
-    const cti_candidate c = {.rank = m->rank, .pos = pos, .left = m->left, .right = m->right, .id = m->id};
-    size_t at = s->n_heap++;
-    while (at > 0 && candidate_before(c, s->heap[(at - 1) / 2])) {
-        s->heap[at] = s->heap[(at - 1) / 2];
-        at = (at - 1) / 2;
+    const uint64_t entry = (uint64_t)(uint32_t)m->rank << 32 | (uint32_t)at;
+    size_t i = s->n_heap++;
+    while (i > 0 && entry < s->heap[(i - 1) / 2]) {
+        s->heap[i] = s->heap[(i - 1) / 2];
+        i = (i - 1) / 2;
     }
-    s->heap[at] = c;
+    s->heap[i] = entry;
 }
 
-static cti_candidate pop(cti_scratch *s)
+static uint64_t pop(cti_scratch *s)
 {
-    const cti_candidate top = s->heap[0], last = s->heap[--s->n_heap];
+    const uint64_t top = s->heap[0], last = s->heap[--s->n_heap];
     size_t at = 0;
     for (;;) {
         size_t child = 2 * at + 1;
         if (child >= s->n_heap) {
             break;
         }
-        child += child + 1 < s->n_heap && candidate_before(s->heap[child + 1], s->heap[child]);
-        if (!candidate_before(s->heap[child], last)) {
+        child += child + 1 < s->n_heap && s->heap[child + 1] < s->heap[child];
+        if (s->heap[child] >= last) {
             break;
         }
         s->heap[at] = s->heap[child];
@@ -140,128 +165,181 @@ static cti_candidate pop(cti_scratch *s)
     return top;
 }
 
-static ct_status merge_long(const cti_merges *merges, cti_scratch *s, size_t *n, ct_err *err)
+static ct_status long_reserve(cti_scratch *s, size_t n, ct_err *err)
 {
-    /* n - 1 pairs to begin with, and each of at most n - 1 merges adds two. */
-    const size_t most = 3 * *n;
-    if (most > s->cap_heap) {
-        cti_candidate *heap = ct_alloc_resize(s->alloc, s->heap, most, sizeof *heap, err);
+    /* n - 1 pairs to begin with; each of at most n - 1 merges takes one out and adds two. */
+    if (2 * n > s->cap_heap) {
+        const size_t cap = n + n / 4;
+        cti_link *links = ct_alloc_resize(s->alloc, s->links, cap, sizeof *links, err);
+        s->links = links ? links : s->links;
+        uint64_t *heap = links ? ct_alloc_resize(s->alloc, s->heap, 2 * cap, sizeof *heap, err) : NULL;
         if (heap == NULL) {
             return CT_ERR_MEMORY;
         }
         s->heap = heap;
-        s->cap_heap = most;
+        s->cap_heap = 2 * cap;
     }
+    return CT_OK;
+}
+
+/* Merges n symbols of s->ids in place. */
+static ct_status merge_long(const cti_merges *merges, cti_scratch *s, size_t *n, ct_err *err)
+{
+    CT_TRY(long_reserve(s, *n, err));
     const int32_t count = (int32_t)*n;
     s->n_heap = 0;
     for (int32_t i = 0; i < count; i++) {
-        s->symbols[i].prev = i - 1;
-        s->symbols[i].next = i + 1 < count ? i + 1 : -1;
+        s->links[i] = (cti_link){.prev = i - 1, .next = i + 1 < count ? i + 1 : -1};
     }
     for (int32_t i = 0; i < count; i++) {
         consider(merges, s, i);
     }
     while (s->n_heap > 0) {
-        const cti_candidate c = pop(s);
-        cti_symbol *left = &s->symbols[c.pos];
-        if (left->id != c.left || left->next < 0 || s->symbols[left->next].id != c.right) {
-            continue; /* one of the two was merged meanwhile */
+        const uint64_t entry = pop(s);
+        const int32_t at = (int32_t)(uint32_t)entry;
+        const cti_merge *m = merge_at(merges, s, at);
+        if (m == NULL || (uint32_t)m->rank != (uint32_t)(entry >> 32)) {
+            continue;
         }
-        cti_symbol *right = &s->symbols[left->next];
-        left->id = c.id;
-        left->next = right->next;
-        right->id = -1;
-        if (left->next >= 0) {
-            s->symbols[left->next].prev = c.pos;
+        const int32_t right = s->links[at].next, next = s->links[right].next, prev = s->links[at].prev;
+        s->ids[at] = m->id;
+        s->ids[right] = -1;
+        s->links[at].next = next;
+        if (next >= 0) {
+            s->links[next].prev = at;
         }
-        consider(merges, s, c.pos);
-        if (left->prev >= 0) {
-            consider(merges, s, left->prev);
+        consider(merges, s, at);
+        if (prev >= 0) {
+            consider(merges, s, prev);
         }
     }
     size_t kept = 0;
-    for (int32_t i = 0; i >= 0 && kept < *n; i = s->symbols[i].next) {
-        s->heap[kept++].id = s->symbols[i].id; /* the heap is free now */
-    }
-    for (size_t i = 0; i < kept; i++) {
-        s->symbols[i].id = s->heap[i].id;
+    for (int32_t i = 0; i < count; i++) {
+        if (s->ids[i] >= 0) {
+            s->ids[kept++] = s->ids[i];
+        }
     }
     *n = kept;
     return CT_OK;
 }
 
-static ct_status symbols_reserve(cti_scratch *s, size_t n, ct_err *err)
+static ct_status ids_reserve(cti_scratch *s, size_t n, ct_err *err)
 {
     if (n > INT32_MAX / 4) {
         return CT_FAIL(err, CT_ERR_UNSUPPORTED, "a word of %zu bytes is above the limit of %d", n, INT32_MAX / 4);
     }
-    if (n > s->cap_symbols) {
+    if (n > s->cap_ids) {
         const size_t cap = n + n / 2 + 64;
-        cti_symbol *symbols = ct_alloc_resize(s->alloc, s->symbols, cap, sizeof *symbols, err);
-        if (symbols == NULL) {
+        int32_t *ids = ct_alloc_resize(s->alloc, s->ids, cap, sizeof *ids, err);
+        if (ids == NULL) {
             return CT_ERR_MEMORY;
         }
-        s->symbols = symbols;
-        s->cap_symbols = cap;
+        s->ids = ids;
+        s->cap_ids = cap;
     }
     return CT_OK;
 }
 
-static ct_status push_symbols(const cti_symbol *symbols, size_t n, ct_tokens *tokens, ct_err *err)
+static ct_status merge_and_push(const ct_tokenizer *tok, cti_scratch *s, size_t n, ct_tokens *tokens, ct_err *err)
 {
-    for (size_t i = 0; i < n; i++) {
-        CT_TRY(cti_tokens_push(tokens, symbols[i].id, err));
+    if (n <= SHORT_WORD) {
+        n = merge_short(&tok->merges, s->ids, n);
+    } else {
+        CT_TRY(merge_long(&tok->merges, s, &n, err));
     }
-    return CT_OK;
+    return push_ids(tokens, s->ids, n, err);
 }
 
-static ct_status bpe_uncached(const ct_tokenizer *tok, cti_scratch *s, const char *word, size_t size, size_t origin,
-                              ct_tokens *tokens, ct_err *err)
+static ct_status word_uncached(const ct_tokenizer *tok, cti_scratch *s, const char *word, size_t size, size_t origin,
+                               ct_tokens *tokens, ct_err *err)
 {
-    if (tok->ignore_merges) {
+    if (tok->ignore_merges && size <= (size_t)tok->longest) {
         const int32_t whole = cti_model_id(tok, word, size);
         if (whole >= 0) {
             return cti_tokens_push(tokens, whole, err);
         }
     }
-    CT_TRY(symbols_reserve(s, size, err));
+    CT_TRY(ids_reserve(s, size, err));
     size_t n = 0;
     if (tok->prefix || tok->suffix) {
-        CT_TRY(cti_bpe_lay_out_affixed(tok, s->symbols, word, size, origin, tokens, &n, err));
+        CT_TRY(cti_bpe_lay_out_affixed(tok, s->ids, word, size, origin, tokens, &n, err));
     } else {
-        CT_TRY(lay_out(tok, s->symbols, word, size, origin, tokens, &n, err));
+        CT_TRY(lay_out(tok, s->ids, word, size, origin, tokens, &n, err));
     }
-    if (n <= SHORT_WORD) {
-        n = merge_short(&tok->merges, s->symbols, n);
-    } else {
-        CT_TRY(merge_long(&tok->merges, s, &n, err));
-    }
-    return push_symbols(s->symbols, n, tokens, err);
+    return merge_and_push(tok, s, n, tokens, err);
 }
 
-ct_status cti_bpe_word(const ct_tokenizer *tok, cti_scratch *s, const char *word, size_t size, size_t origin,
-                       ct_tokens *tokens, ct_err *err)
+static ct_status bytes_uncached(const ct_tokenizer *tok, cti_scratch *s, const char *word, size_t size, size_t origin,
+                                ct_tokens *tokens, ct_err *err)
 {
-    if (s->cache == NULL || size > CTI_CACHE_KEY_BYTES) {
-        return bpe_uncached(tok, s, word, size, origin, tokens, err);
-    }
-    cti_cache_slot *slot = &s->cache[cti_hash64(word, size, 0) % CTI_CACHE_SLOTS];
-    if (slot->size != size || memcmp(slot->key, word, size) != 0) {
-        const int64_t before = tokens->n, dropped = tokens->n_dropped;
-        CT_TRY(bpe_uncached(tok, s, word, size, origin, tokens, err));
-        const int64_t n = tokens->n - before;
-        if (n <= CTI_CACHE_IDS && tokens->n_dropped == dropped) {
-            slot->size = (unsigned char)size;
-            slot->n_ids = (unsigned char)n;
-            memcpy(slot->key, word, size);
-            if (n > 0) {
-                memcpy(slot->ids, tokens->ids + before, (size_t)n * sizeof *slot->ids);
-            }
+    if (tok->ignore_merges && size <= (size_t)tok->longest) {
+        cti_str_reset(&s->spelt);
+        cti_bytes_to_alphabet(word, size, &s->spelt);
+        CT_TRY(cti_str_check(&s->spelt, err));
+        const int32_t whole = cti_model_id(tok, cti_str_text(&s->spelt), s->spelt.len);
+        if (whole >= 0) {
+            return cti_tokens_push(tokens, whole, err);
         }
-        return CT_OK;
     }
-    for (int i = 0; i < slot->n_ids; i++) {
-        CT_TRY(cti_tokens_push(tokens, slot->ids[i], err));
+    CT_TRY(ids_reserve(s, size, err));
+    int32_t lowest = 0;
+    for (size_t i = 0; i < size; i++) {
+        s->ids[i] = tok->raw_ids[(unsigned char)word[i]];
+        lowest |= s->ids[i];
+    }
+    if (lowest < 0) { /* a byte without a token: what becomes of it is said in one place only */
+        cti_str_reset(&s->spelt);
+        cti_bytes_to_alphabet(word, size, &s->spelt);
+        CT_TRY(cti_str_check(&s->spelt, err));
+        return word_uncached(tok, s, cti_str_text(&s->spelt), s->spelt.len, origin, tokens, err);
+    }
+    return merge_and_push(tok, s, size, tokens, err);
+}
+
+typedef ct_status (*uncached_fn)(const ct_tokenizer *, cti_scratch *, const char *, size_t, size_t, ct_tokens *, ct_err *);
+
+static inline ct_status cached(const ct_tokenizer *tok, cti_scratch *s, const char *word, size_t size, size_t origin,
+                               ct_tokens *tokens, uncached_fn uncached, ct_err *err)
+{
+    if (s->cache == NULL || size > CTI_CACHE_LONG_WORD) {
+        return uncached(tok, s, word, size, origin, tokens, err);
+    }
+    uint64_t key[2] = {0};
+    const int64_t before = tokens->n, dropped = tokens->n_dropped;
+    if (size <= CTI_CACHE_WORD) {
+        cti_cache_key((const unsigned char *)word, (const unsigned char *)word + size, size, key);
+        const cti_cache_slot *slot = cti_cache_find(s->cache, key);
+        if (slot != NULL) {
+            CT_TRY(cti_tokens_reserve(tokens, CTI_CACHE_IDS, err));
+            memcpy(tokens->ids + tokens->n, slot->ids, sizeof slot->ids);
+            tokens->n += cti_cache_count(slot);
+            return CT_OK;
+        }
+    } else {
+        const cti_cache_long *slot = cti_cache_find_long(s->cache, word, size);
+        if (slot != NULL) {
+            return push_ids(tokens, slot->ids, slot->n_ids, err);
+        }
+    }
+    CT_TRY(uncached(tok, s, word, size, origin, tokens, err));
+    if (tokens->n_dropped == dropped) {
+        if (size <= CTI_CACHE_WORD) {
+            cti_cache_put(s->cache, key, tokens->ids + before, tokens->n - before);
+        } else {
+            cti_cache_put_long(s->cache, word, size, tokens->ids + before, tokens->n - before);
+        }
     }
     return CT_OK;
+}
+
+ct_status cti_bpe_word(const ct_tokenizer *tok, cti_scratch *s, const char *word, size_t size, size_t origin, ct_tokens *tokens,
+                       ct_err *err)
+{
+    return cached(tok, s, word, size, origin, tokens, word_uncached, err);
+}
+
+ct_status cti_bpe_bytes(const ct_tokenizer *tok, cti_scratch *s, const char *word, size_t size, size_t origin, ct_tokens *tokens,
+                        ct_err *err)
+{
+    return cached(tok, s, word, size, origin, tokens, bytes_uncached, err);
 }

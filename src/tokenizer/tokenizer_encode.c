@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text to ids: repair, added tokens, normalizer, added tokens again, words, model, template. */
 #include "tokenizer/tokenizer_internal.h"
+#include "tokenizer/tokenizer_words.h"
 
 void ct_tokens_deinit(ct_tokens *tokens)
 {
@@ -8,17 +9,107 @@ void ct_tokens_deinit(ct_tokens *tokens)
     *tokens = (ct_tokens){.alloc = tokens->alloc};
 }
 
-/* Text without added tokens. */
-static ct_status encode_plain(const ct_tokenizer *tok, cti_scratch *scratch, const char *text, size_t size, size_t origin,
-                              bool at_start, ct_tokens *tokens, ct_err *err)
+/* --- the hot path: a known pattern, then the model on bytes --- */
+
+typedef const unsigned char *(*next_fn)(const cti_classes *classes, const unsigned char *p, const unsigned char *end);
+
+/* Compiled once a pattern. n and ids are tokens->n and tokens->ids, kept in registers. */
+CTI_HOT ct_status encode_tiled(const ct_tokenizer *tok, cti_scratch *s, const cti_piece *text, ct_tokens *tokens, next_fn next,
+                               ct_err *err)
 {
-    const cti_pieces *pieces = NULL;
-    CT_TRY(cti_pretokenize(tok->steps, tok->n_steps, scratch, text, size, origin, at_start, &pieces, err));
-    for (size_t i = 0; i < pieces->n; i++) {
-        const cti_span *span = &pieces->spans[i];
-        CT_TRY(cti_model_word(tok, scratch, pieces->text + span->start, span->size, span->origin, tokens, err));
+    const unsigned char *base = (const unsigned char *)text->text, *p = base, *end = p + text->size;
+    const cti_classes *classes = tok->classes;
+    const cti_cache *cache = s->cache;
+    while (p < end) {
+        CT_TRY(cti_tokens_reserve(tokens, 1024, err));
+        int32_t *ids = tokens->ids;
+        int64_t n = tokens->n;
+        const int64_t limit = tokens->cap - CTI_CACHE_IDS;
+        while (p < end && n <= limit) {
+            const unsigned char *stop = next(classes, p, end);
+            const size_t size = (size_t)(stop - p);
+            uint64_t key[2];
+            const cti_cache_slot *slot = NULL;
+            if (size <= CTI_CACHE_WORD && cache != NULL) {
+                cti_cache_key(p, end, size, key);
+                slot = cti_cache_find(cache, key);
+            }
+            if (slot == NULL) {
+                tokens->n = n;
+                CT_TRY(cti_bpe_bytes(tok, s, (const char *)p, size, text->origin + (size_t)(p - base), tokens, err));
+                p = stop;
+                n = tokens->n;
+                break; /* the ids may have moved */
+            }
+            memcpy(ids + n, slot->ids, sizeof slot->ids);
+            n += cti_cache_count(slot);
+            p = stop;
+        }
+        tokens->n = n;
     }
     return CT_OK;
+}
+
+static ct_status encode_known(const ct_tokenizer *tok, cti_scratch *s, const cti_piece *text, ct_tokens *tokens, ct_err *err)
+{
+    switch (tok->known) {
+    case CTI_KNOWN_GPT2:
+        return encode_tiled(tok, s, text, tokens, cti_next_gpt2, err);
+    case CTI_KNOWN_LLAMA3:
+        return encode_tiled(tok, s, text, tokens, cti_next_llama3, err);
+    case CTI_KNOWN_QWEN2:
+        return encode_tiled(tok, s, text, tokens, cti_next_qwen2, err);
+    case CTI_KNOWN_QWEN3_5:
+        return encode_tiled(tok, s, text, tokens, cti_next_qwen3_5, err);
+    case CTI_KNOWN_O200K:
+        return encode_tiled(tok, s, text, tokens, cti_next_o200k, err);
+    case CTI_KNOWN_DIGITS3:
+    case CTI_KNOWN_CJK:
+    case CTI_KNOWN_DEEPSEEK:
+    case CTI_KNOWN_NONE:
+    case CTI_KNOWN_COUNT:
+        break; /* cti_encode_prepare() sets none of these */
+    }
+    return CT_FAIL(err, CT_ERR_STATE, "pattern %d is not one that covers a text", (int)tok->known);
+}
+
+void cti_encode_prepare(ct_tokenizer *tok)
+{
+    for (int32_t id = 0; id < tok->vocab.n_ids; id++) {
+        tok->longest = tok->vocab.tokens[id].size > tok->longest ? tok->vocab.tokens[id].size : tok->longest;
+    }
+    tok->is_raw = tok->model == CTI_MODEL_BPE && !tok->prefix && !tok->suffix && tok->n_steps > 0 && tok->steps[tok->n_steps - 1].kind == CTI_STEP_BYTES;
+    for (size_t i = 0; i + 1 < tok->n_steps; i++) {
+        tok->is_raw = tok->is_raw && tok->steps[i].kind != CTI_STEP_BYTES;
+    }
+    for (unsigned byte = 0; byte < 256; byte++) {
+        tok->raw_ids[byte] = tok->char_ids[cti_byte_to_char((unsigned char)byte)];
+    }
+    const cti_step *split = tok->steps;
+    if (tok->is_raw && tok->n_steps == 2 && split->kind == CTI_STEP_SPLIT && split->behaviour == CTI_BEHAVIOUR_ISOLATED &&
+        split->pattern.regex != NULL) {
+        /* inverted, the matches would be gaps; isolated, that is the same pieces */
+        const cti_known known = cti_regex_known(split->pattern.regex, &tok->classes);
+        tok->known = cti_known_tiles(known) ? known : CTI_KNOWN_NONE;
+    }
+}
+
+/* Text without added tokens. */
+static ct_status encode_plain(const ct_tokenizer *tok, cti_scratch *scratch, const cti_piece *text, ct_tokens *tokens, ct_err *err)
+{
+    if (tok->known != CTI_KNOWN_NONE) {
+        return encode_known(tok, scratch, text, tokens, err);
+    }
+    cti_piece piece;
+    CT_TRY(cti_pieces_start(scratch, tok->steps, tok->n_steps - tok->is_raw, text, err));
+    for (;;) {
+        CT_TRY(cti_pieces_next(scratch, &piece, err));
+        if (piece.size == 0) {
+            return CT_OK;
+        }
+        CT_TRY(tok->is_raw ? cti_bpe_bytes(tok, scratch, piece.text, piece.size, piece.origin, tokens, err)
+                           : cti_model_word(tok, scratch, piece.text, piece.size, piece.origin, tokens, err));
+    }
 }
 
 /* Text between tokens that are matched before normalizing. */
@@ -35,8 +126,11 @@ static ct_status encode_stretch(const ct_tokenizer *tok, cti_scratch *scratch, c
         if (hit.added >= 0) {
             CT_TRY(cti_tokens_push(tokens, tok->added[hit.added].id, err));
         } else {
-            CT_TRY(encode_plain(tok, scratch, normed + hit.start, hit.end - hit.start, origin + (is_same ? hit.start : 0),
-                                origin + hit.start == 0, tokens, err));
+            const cti_piece piece = {.text = normed + hit.start,
+                                     .size = hit.end - hit.start,
+                                     .origin = origin + (is_same ? hit.start : 0),
+                                     .at_start = origin + hit.start == 0};
+            CT_TRY(encode_plain(tok, scratch, &piece, tokens, err));
         }
     }
     return CT_OK;

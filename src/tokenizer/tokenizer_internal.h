@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_fast.h"
 
 /* --- tables (tokenizer_vocab.c) --- */
 
@@ -55,12 +56,25 @@ void cti_merges_init(cti_merges *merges, const ct_alloc *alloc);
 void cti_merges_deinit(cti_merges *merges);
 /* The rank of the first merge with these parts stands; a later one takes its place (the order of the file's own map). */
 CT_MUST_CHECK ct_status cti_merges_put(cti_merges *merges, cti_merge merge, ct_err *err);
-const cti_merge *cti_merges_find(const cti_merges *merges, int32_t left, int32_t right); /* NULL: none */
 
 static inline uint64_t cti_mix_pair(int32_t left, int32_t right)
 {
     uint64_t x = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9e3779b97f4a7c15u;
     return x ^ x >> 29;
+}
+
+/* NULL: none. */
+static inline const cti_merge *cti_merges_find(const cti_merges *merges, int32_t left, int32_t right)
+{
+    const size_t mask = merges->n_slots - 1;
+    size_t at = (size_t)cti_mix_pair(left, right) & mask;
+    while (merges->n_slots > 0 && merges->slots[at].left >= 0) {
+        if (merges->slots[at].left == left && merges->slots[at].right == right) {
+            return &merges->slots[at];
+        }
+        at = (at + 1) & mask;
+    }
+    return NULL;
 }
 
 /* --- the byte alphabet (tokenizer_bytes.c): each byte as a printable character, as GPT-2 defined it --- */
@@ -85,6 +99,8 @@ typedef struct cti_regex cti_regex;
 CT_MUST_CHECK ct_status cti_regex_create(const ct_alloc *alloc, const char *pattern, size_t size, const char *where,
                                          cti_regex **out_regex, ct_err *err);
 void cti_regex_destroy(cti_regex **regex);
+/* Whether it is a pattern that is matched by hand, and with what table. */
+cti_known cti_regex_known(const cti_regex *regex, const cti_classes **out_classes);
 
 typedef struct cti_matcher cti_matcher; /* what one thread needs to match */
 CT_MUST_CHECK ct_status cti_matcher_create(const ct_alloc *alloc, cti_matcher **out_matcher, ct_err *err);
@@ -93,6 +109,14 @@ void cti_matcher_destroy(cti_matcher **matcher);
 /* The leftmost match at or after `from` in well-formed UTF-8; *out_start = SIZE_MAX where there is none. */
 CT_MUST_CHECK ct_status cti_regex_find(const cti_regex *regex, cti_matcher *matcher, const char *text, size_t size,
                                        size_t from, size_t *out_start, size_t *out_end, ct_err *err);
+
+/* The same by PCRE2 whatever the pattern is; tests compare the two. */
+CT_MUST_CHECK ct_status cti_regex_find_plain(const cti_regex *regex, cti_matcher *matcher, const char *text, size_t size,
+                                             size_t from, size_t *out_start, size_t *out_end, ct_err *err);
+
+/* White_Space of Unicode, inside a class. */
+#define CTI_SPACE_SET                                                                                                  \
+    "\\x09-\\x0d\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 
 /* --- what a pattern of the file is: a literal or a regular expression --- */
 
@@ -142,19 +166,27 @@ typedef struct cti_step {
     cti_scheme scheme;
 } cti_step;
 
-typedef struct cti_span {
-    size_t start, size;
-    size_t origin; /* byte of the text that came in where it begins, or a little before once pieces were rewritten */
-    bool at_start; /* begins where the whole text begins */
-} cti_span;
-typedef struct cti_pieces {
-    const char *text; /* borrows: own.data, or the text that came in */
-    cti_str own;      /* owns */
-    cti_span *spans;  /* owns */
-    size_t n, cap;
-    bool is_rewritten; /* bytes of text are no longer bytes of what came in */
-} cti_pieces;
-CT_MUST_CHECK ct_status cti_pieces_push(cti_pieces *pieces, const ct_alloc *alloc, cti_span span, ct_err *err);
+/* A part of a text on its way through the steps. */
+typedef struct cti_piece {
+    const char *text; /* borrows */
+    size_t size;
+    size_t origin;     /* byte of the text that came in where it begins, or a little before once it was rewritten */
+    bool at_start;     /* begins where the whole text begins */
+    bool is_rewritten; /* its bytes are no longer bytes of what came in */
+} cti_piece;
+typedef struct cti_part {
+    size_t start, end; /* of the frame's piece */
+    bool is_match;
+} cti_part;
+/* One step at work on one piece. */
+typedef struct cti_frame {
+    cti_piece piece;
+    cti_walk walk;  /* SPLIT */
+    cti_part match, ahead; /* found and not given out; read ahead */
+    bool has_match, has_ahead, no_more;
+    size_t done; /* of piece */
+    cti_str own; /* owns: the piece as a rewriting step leaves it */
+} cti_frame;
 
 /* --- normalizer steps (tokenizer_normalize.c) --- */
 
@@ -227,33 +259,29 @@ void cti_trie_deinit(cti_trie *trie, const ct_alloc *alloc);
 
 /* --- a call's scratch memory --- */
 
-typedef struct cti_symbol {
-    int32_t id, prev, next; /* prev, next: indices, -1 at the ends; id -1: merged away */
-} cti_symbol;
-typedef struct cti_candidate {
-    int32_t rank, pos, left, right, id;
-} cti_candidate;
-
-enum { CTI_CACHE_KEY_BYTES = 32, CTI_CACHE_IDS = 8, CTI_CACHE_SLOTS = 8192 };
-typedef struct cti_cache_slot {
-    unsigned char size; /* of key; 0: empty */
-    unsigned char n_ids;
-    char key[CTI_CACHE_KEY_BYTES];
-    int32_t ids[CTI_CACHE_IDS];
-} cti_cache_slot;
+typedef struct cti_link {
+    int32_t prev, next; /* indices of ids, -1 at the ends */
+} cti_link;
 
 typedef struct cti_scratch {
     const ct_alloc *alloc; /* borrows */
     cti_matcher *matcher;  /* owns */
     cti_str repaired, norm_a, norm_b;
+    cti_str spelt;   /* a word in the byte alphabet */
     int32_t *points; /* owns: code points, for normal forms */
     size_t cap_points;
-    cti_pieces pieces[2];
-    cti_symbol *symbols; /* owns */
-    size_t cap_symbols;
-    cti_candidate *heap; /* owns */
+    const cti_step *steps; /* borrows */
+    size_t n_steps, depth; /* frames in use */
+    cti_frame *frames;     /* owns */
+    size_t n_frames;
+    cti_piece whole; /* the only piece where there are no steps */
+    int32_t *ids;    /* owns: symbols of one word */
+    size_t cap_ids;
+    cti_link *links; /* owns */
+    uint64_t *heap;  /* owns: rank and index of ids */
     size_t n_heap, cap_heap;
-    cti_cache_slot *cache; /* owns; NULL: no cache */
+    uint64_t n_lookups; /* pairs looked up in long words so far, for tests */
+    cti_cache *cache;   /* owns; NULL: no cache */
     cti_str piece;          /* WordPiece */
     struct cti_best *best;  /* owns; Unigram: by byte of the word, one more */
     size_t cap_best;
@@ -279,6 +307,13 @@ struct ct_tokenizer {
     int32_t n_merges;      /* lines of the file */
     int32_t char_ids[2048]; /* id of each one-character token below U+0800, -1: none */
     int32_t byte_ids[256];  /* byte fallback: ids of <0x00>..<0xFF>, -1: none */
+    /* The last step writes bytes in the byte alphabet and the model's words are such: the model works on bytes then, and that step
+     * is left out. */
+    bool is_raw;
+    int32_t raw_ids[256]; /* id of each byte's character, -1: none */
+    cti_known known;      /* the only step but for the last, where it is a known pattern that leaves no gaps */
+    const cti_classes *classes;
+    int32_t longest;        /* bytes of the longest token */
     bool *is_model;         /* owns: by id; false where the token is not the model's (a hole, or added only) */
     int32_t n_is_model;
     cti_model_kind model;
@@ -314,22 +349,24 @@ struct ct_tokenizer {
 
 /* --- between files --- */
 
-/* tokenizer_split.c: cuts text into words by the steps; *out points into scratch. */
-CT_MUST_CHECK ct_status cti_pretokenize(const cti_step *steps, size_t n_steps, cti_scratch *scratch, const char *text,
-                                        size_t size, size_t origin, bool at_start, const cti_pieces **out_pieces,
-                                        ct_err *err);
+/* tokenizer_split.c: cuts a text into words by the steps. start, then next until a piece of size 0; a piece stands until the
+ * next call. */
+CT_MUST_CHECK ct_status cti_pieces_start(cti_scratch *scratch, const cti_step *steps, size_t n_steps, const cti_piece *whole,
+                                         ct_err *err);
+CT_MUST_CHECK ct_status cti_pieces_next(cti_scratch *scratch, cti_piece *out_piece, ct_err *err);
 void cti_step_deinit(cti_step *step, const ct_alloc *alloc);
 /* tokenizer_normalize.c: *out_text is text itself or points into scratch. */
 CT_MUST_CHECK ct_status cti_normalize(const cti_norm *norms, size_t n_norms, cti_scratch *scratch, const char *text,
                                       size_t size, const char **out_text, size_t *out_size, ct_err *err);
-/* tokenizer_bpe.c: appends the ids of one word. origin: its place, for errors. */
+/* tokenizer_bpe.c: appends the ids of one word. origin: its place, for errors. cti_bpe_word: as the vocabulary spells it;
+ * cti_bpe_bytes: its bytes, which stand for characters of the byte alphabet. */
 CT_MUST_CHECK ct_status cti_bpe_word(const ct_tokenizer *tok, cti_scratch *scratch, const char *word, size_t size,
                                      size_t origin, ct_tokens *tokens, ct_err *err);
 /* The same by the tokenizer's model (tokenizer_models.c). */
 CT_MUST_CHECK ct_status cti_model_word(const ct_tokenizer *tok, cti_scratch *scratch, const char *word, size_t size,
                                        size_t origin, ct_tokens *tokens, ct_err *err);
-/* A word as BPE's symbols where the model has a prefix or a suffix; symbols has room for size of them. */
-CT_MUST_CHECK ct_status cti_bpe_lay_out_affixed(const ct_tokenizer *tok, cti_symbol *symbols, const char *word,
+/* A word as BPE's symbols where the model has a prefix or a suffix; ids has room for size of them. */
+CT_MUST_CHECK ct_status cti_bpe_lay_out_affixed(const ct_tokenizer *tok, int32_t *ids, const char *word,
                                                 size_t size, size_t origin, ct_tokens *tokens, size_t *out_n, ct_err *err);
 /* What to do with a part of a word that has no token, where there is no unknown token either. */
 CT_MUST_CHECK ct_status cti_unknown(const ct_tokenizer *tok, const char *text, size_t size, size_t origin,
@@ -339,6 +376,11 @@ static inline int32_t cti_model_id(const ct_tokenizer *tok, const char *text, si
     const int32_t id = cti_vocab_find(&tok->vocab, text, size);
     return id >= 0 && id < tok->n_is_model && tok->is_model[id] ? id : -1; /* added tokens are not the model's */
 }
+CT_MUST_CHECK ct_status cti_bpe_bytes(const ct_tokenizer *tok, cti_scratch *scratch, const char *word, size_t size,
+                                      size_t origin, ct_tokens *tokens, ct_err *err);
+CT_MUST_CHECK ct_status cti_tokens_reserve(ct_tokens *tokens, int64_t n_more, ct_err *err);
+/* tokenizer_encode.c: what the hot path needs of a complete tokenizer. */
+void cti_encode_prepare(ct_tokenizer *tok);
 CT_MUST_CHECK ct_status cti_tokens_push(ct_tokens *tokens, int32_t id, ct_err *err);
 /* tokenizer_added.c */
 typedef struct cti_hit {

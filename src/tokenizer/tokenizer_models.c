@@ -58,7 +58,7 @@ static ct_status get_unk(ct_tokenizer *tok, const json_t *model, const char *whe
 
 /* --- BPE with affixes: each character is looked up with the prefix (all but the first) and the suffix (the last) --- */
 
-ct_status cti_bpe_lay_out_affixed(const ct_tokenizer *tok, cti_symbol *symbols, const char *word, size_t size, size_t origin,
+ct_status cti_bpe_lay_out_affixed(const ct_tokenizer *tok, int32_t *ids, const char *word, size_t size, size_t origin,
                                   ct_tokens *tokens, size_t *out_n, ct_err *err)
 {
     const unsigned char *p = (const unsigned char *)word, *end = p + size;
@@ -84,17 +84,17 @@ ct_status cti_bpe_lay_out_affixed(const ct_tokenizer *tok, cti_symbol *symbols, 
         }
         if (id >= 0) {
             if (unk_waits) {
-                symbols[n++].id = tok->unk_id;
+                ids[n++] = tok->unk_id;
             }
             unk_waits = false;
-            symbols[n++].id = id;
+            ids[n++] = id;
         } else if (fall_back) {
             for (size_t i = 0; i < s.len; i++) {
-                symbols[n++].id = tok->byte_ids[(unsigned char)s.data[i]];
+                ids[n++] = tok->byte_ids[(unsigned char)s.data[i]];
             }
         } else if (tok->unk_id >= 0) {
             if (unk_waits && !tok->fuse_unk) {
-                symbols[n++].id = tok->unk_id;
+                ids[n++] = tok->unk_id;
             }
             unk_waits = true;
         } else {
@@ -103,7 +103,7 @@ ct_status cti_bpe_lay_out_affixed(const ct_tokenizer *tok, cti_symbol *symbols, 
         p += len;
     }
     if (unk_waits) {
-        symbols[n++].id = tok->unk_id;
+        ids[n++] = tok->unk_id;
     }
     *out_n = n;
 out:

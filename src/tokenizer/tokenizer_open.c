@@ -78,6 +78,7 @@ static ct_status tokenizer_finish(ct_tokenizer *tok, ct_err *err)
     cti_scratch_deinit(&scratch);
     CT_TRY(st);
     CT_TRY(cti_decode_prepare(tok, err));
+    cti_encode_prepare(tok);
     CT_TRY(cti_str_check(&tok->notes, err));
     return cti_str_check(&tok->warnings, err);
 }

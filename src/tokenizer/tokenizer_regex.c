@@ -16,8 +16,7 @@ const char *const CT_TOKENIZER_DEFAULT_PATTERN =
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|"
     "\\s+(?!\\S)|\\s+";
 
-/* White_Space of Unicode, and its complement. */
-#define SPACE_SET "\\x09-\\x0d\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
+/* The complement of CTI_SPACE_SET. */
 #define NOT_SPACE_SET                                                                                                  \
     "\\x00-\\x08\\x0e-\\x1f\\x21-\\x84\\x86-\\x9f\\xa1-\\x{167f}\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}"    \
     "\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{d7ff}\\x{e000}-\\x{10ffff}"
@@ -30,6 +29,8 @@ struct cti_regex {
     pcre2_general_context *general; /* owns */
     pcre2_code *code;               /* owns */
     char *pattern;                  /* owns: as the file has it, for errors */
+    cti_known known;
+    const cti_classes *classes; /* NULL where known is none */
 };
 
 struct cti_matcher {
@@ -113,7 +114,7 @@ static void translate_escape(translation *t)
     const char c = *t->p++;
     switch (c) {
     case 's':
-        emit_set(t, SPACE_SET, false);
+        emit_set(t, CTI_SPACE_SET, false);
         return;
     case 'S':
         emit_set(t, NOT_SPACE_SET, false);
@@ -324,6 +325,9 @@ ct_status cti_regex_create(const ct_alloc *alloc, const char *pattern, size_t si
     }
     CT_TRY_GOTO(st, cti_str_check(&translated, err), out);
     CT_TRY_GOTO(st, regex_compile(regex, &translated, where, err), out);
+    regex->known = cti_known_pattern(pattern, size);
+    regex->classes = regex->known != CTI_KNOWN_NONE ? cti_classes_get(alloc) : NULL;
+    regex->known = regex->classes != NULL ? regex->known : CTI_KNOWN_NONE;
     *out_regex = regex;
     regex = NULL;
 out:
@@ -380,8 +384,26 @@ void cti_matcher_destroy(cti_matcher **matcher)
     }
 }
 
+cti_known cti_regex_known(const cti_regex *regex, const cti_classes **out_classes)
+{
+    *out_classes = regex->classes;
+    return regex->known;
+}
+
 ct_status cti_regex_find(const cti_regex *regex, cti_matcher *matcher, const char *text, size_t size, size_t from,
                          size_t *out_start, size_t *out_end, ct_err *err)
+{
+    if (regex->known == CTI_KNOWN_NONE) {
+        return cti_regex_find_plain(regex, matcher, text, size, from, out_start, out_end, err);
+    }
+    if (!cti_known_find(regex->classes, regex->known, text, size, from, out_start, out_end)) {
+        *out_start = SIZE_MAX;
+    }
+    return CT_OK;
+}
+
+ct_status cti_regex_find_plain(const cti_regex *regex, cti_matcher *matcher, const char *text, size_t size, size_t from,
+                               size_t *out_start, size_t *out_end, ct_err *err)
 {
     *out_start = SIZE_MAX;
     int rc = pcre2_match(regex->code, (PCRE2_SPTR)text, size, from, PCRE2_NO_UTF_CHECK, matcher->data, matcher->context);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pre-tokenizer: a text becomes pieces, step by step. Each step reads one list of pieces and writes the next. */
+/* The pre-tokenizer: a text becomes pieces, step by step. Pieces are drawn one at a time: each step holds one piece of the step
+ * before and gives out its parts, so that a text of any length needs no list of them. */
 #include "tokenizer/tokenizer_internal.h"
 
 void cti_step_deinit(cti_step *step, const ct_alloc *alloc)
@@ -7,119 +8,92 @@ void cti_step_deinit(cti_step *step, const ct_alloc *alloc)
     cti_pattern_deinit(&step->pattern, alloc);
 }
 
-ct_status cti_pieces_push(cti_pieces *pieces, const ct_alloc *alloc, cti_span span, ct_err *err)
+/* --- a split --- */
+
+/* The next match or gap, left to right; empty matches too. False at the end. */
+static ct_status raw_part(cti_frame *f, cti_part *out, bool *out_any, ct_err *err)
 {
-    if (span.size == 0) {
+    if (!f->has_match && !f->no_more) {
+        CT_TRY(cti_walk_next(&f->walk, &f->match.start, &f->match.end, err));
+        f->no_more = f->match.start == SIZE_MAX;
+        f->has_match = !f->no_more;
+    }
+    *out_any = true;
+    if (f->has_match && f->match.start <= f->done) {
+        *out = f->match;
+        f->has_match = false;
+    } else if (f->done < f->piece.size) {
+        *out = (cti_part){.start = f->done, .end = f->has_match ? f->match.start : f->piece.size};
+    } else {
+        *out_any = false;
         return CT_OK;
     }
-    if (pieces->n == pieces->cap) {
-        const size_t cap = pieces->cap ? pieces->cap * 2 : 256;
-        cti_span *spans = ct_alloc_resize(alloc, pieces->spans, cap, sizeof *spans, err);
-        if (spans == NULL) {
-            return CT_ERR_MEMORY;
-        }
-        pieces->spans = spans;
-        pieces->cap = cap;
-    }
-    pieces->spans[pieces->n++] = span;
+    f->done = out->end;
     return CT_OK;
 }
 
-/* Collects the parts of one piece under a behaviour. A part is held back in `held` as long as the next may join it. */
-typedef struct splitter {
-    const cti_step *step;
-    const cti_span *piece;
-    const ct_alloc *alloc;
-    cti_pieces *out;
-    size_t held_start, held_end; /* relative to the piece */
-    bool has_held, held_is_match;
-} splitter;
-
-static ct_status splitter_flush(splitter *s, ct_err *err)
+/* Whether the part after `held` joins it. The rules are those of SplitDelimiterBehavior. */
+static bool joins(cti_behaviour behaviour, const cti_part *held, const cti_part *part)
 {
-    if (!s->has_held) {
-        return CT_OK;
-    }
-    s->has_held = false;
-    return cti_pieces_push(s->out, s->alloc,
-                           (cti_span){.start = s->piece->start + s->held_start,
-                                      .size = s->held_end - s->held_start,
-                                      .origin = s->piece->origin + (s->out->is_rewritten ? 0 : s->held_start),
-                                      .at_start = s->piece->at_start && s->held_start == 0},
-                           err);
-}
-
-/* The next part, left to right. The rules are those of SplitDelimiterBehavior; `previous match` is kept in
- * held_is_match, which is also what the part before was. */
-static ct_status splitter_part(splitter *s, size_t start, size_t end, bool is_match, ct_err *err)
-{
-    if (s->step->invert) {
-        is_match = !is_match;
-    }
-    bool join = false;
-    switch (s->step->behaviour) {
-    case CTI_BEHAVIOUR_REMOVED:
-        if (is_match) {
-            return splitter_flush(s, err);
-        }
-        break;
-    case CTI_BEHAVIOUR_ISOLATED:
-        break;
+    switch (behaviour) {
     case CTI_BEHAVIOUR_CONTIGUOUS:
-        join = s->has_held && s->held_is_match == is_match;
-        break;
+        return held->is_match == part->is_match;
     case CTI_BEHAVIOUR_MERGED_WITH_PREVIOUS:
-        join = s->has_held && is_match && !s->held_is_match;
-        break;
+        return part->is_match && !held->is_match;
     case CTI_BEHAVIOUR_MERGED_WITH_NEXT:
-        join = s->has_held && !is_match && s->held_is_match;
-        break;
+        return !part->is_match && held->is_match;
+    case CTI_BEHAVIOUR_REMOVED:
+    case CTI_BEHAVIOUR_ISOLATED:
     case CTI_BEHAVIOUR_COUNT:
         break;
     }
-    if (!join) {
-        CT_TRY(splitter_flush(s, err));
-        s->held_start = start;
-    }
-    s->held_end = end;
-    s->has_held = true;
-    s->held_is_match = is_match;
-    return CT_OK;
+    return false;
 }
 
-static ct_status step_split(const cti_step *step, cti_scratch *scratch, const cti_pieces *in, cti_pieces *out, ct_err *err)
+/* The next part that is not empty; size 0 at the end. */
+static ct_status split_next(const cti_step *step, cti_frame *f, cti_piece *out, ct_err *err)
 {
-    out->text = in->text;
-    out->is_rewritten = in->is_rewritten;
-    for (size_t i = 0; i < in->n; i++) {
-        const cti_span *piece = &in->spans[i];
-        splitter s = {.step = step, .piece = piece, .alloc = scratch->alloc, .out = out};
-        cti_walk walk = cti_walk_start(&step->pattern, scratch->matcher, in->text + piece->start, piece->size);
-        size_t done = 0, start = 0, end = 0;
-        for (;;) {
-            CT_TRY(cti_walk_next(&walk, &start, &end, err));
-            if (start == SIZE_MAX) {
+    for (;;) {
+        bool any = true;
+        cti_part part = f->ahead, next = {0};
+        if (!f->has_ahead) {
+            CT_TRY(raw_part(f, &part, &any, err));
+            part.is_match ^= step->invert;
+        }
+        f->has_ahead = false;
+        if (!any) {
+            *out = (cti_piece){0};
+            return CT_OK;
+        }
+        while (step->behaviour > CTI_BEHAVIOUR_ISOLATED) {
+            CT_TRY(raw_part(f, &next, &any, err));
+            next.is_match ^= step->invert;
+            if (!any || !joins(step->behaviour, &part, &next)) {
+                f->has_ahead = any;
+                f->ahead = next;
                 break;
             }
-            if (start > done) {
-                CT_TRY(splitter_part(&s, done, start, false, err));
-            }
-            CT_TRY(splitter_part(&s, start, end, true, err));
-            done = end;
+            part.end = next.end;
+            part.is_match = next.is_match;
         }
-        if (done < piece->size) {
-            CT_TRY(splitter_part(&s, done, piece->size, false, err));
+        if (part.end > part.start && !(step->behaviour == CTI_BEHAVIOUR_REMOVED && part.is_match)) {
+            *out = (cti_piece){.text = f->piece.text + part.start,
+                               .size = part.end - part.start,
+                               .origin = f->piece.origin + (f->piece.is_rewritten ? 0 : part.start),
+                               .at_start = f->piece.at_start && part.start == 0,
+                               .is_rewritten = f->piece.is_rewritten};
+            return CT_OK;
         }
-        CT_TRY(splitter_flush(&s, err));
     }
-    return CT_OK;
 }
 
+/* --- steps that write a piece anew --- */
+
 /* Blanks become the mark; a mark is put in front as the scheme says. */
-static void metaspace(const cti_step *step, const char *text, const cti_span *piece, cti_str *out)
+static void metaspace(const cti_step *step, const cti_piece *piece, cti_str *out)
 {
     const size_t mark_size = strlen(step->mark);
-    const char *p = text + piece->start, *end = p + piece->size;
+    const char *p = piece->text, *end = p + piece->size;
     const bool marked = *p == ' ' || (piece->size >= mark_size && memcmp(p, step->mark, mark_size) == 0);
     if (!marked && (step->scheme == CTI_SCHEME_ALWAYS || (step->scheme == CTI_SCHEME_FIRST && piece->at_start))) {
         cti_str_add_n(out, step->mark, mark_size);
@@ -135,66 +109,90 @@ static void metaspace(const cti_step *step, const char *text, const cti_span *pi
     }
 }
 
-/* Steps that write each piece anew. */
-static ct_status step_rewrite(const cti_step *step, cti_scratch *scratch, const cti_pieces *in, cti_pieces *out,
-                              ct_err *err)
+static ct_status rewrite(const cti_step *step, cti_frame *f, cti_piece *out, ct_err *err)
 {
-    cti_str_reset(&out->own);
-    out->is_rewritten = true;
-    for (size_t i = 0; i < in->n; i++) {
-        const cti_span *piece = &in->spans[i];
-        const char *p = in->text + piece->start;
-        const size_t start = out->own.len;
-        if (step->kind == CTI_STEP_BYTES) {
-            cti_bytes_to_alphabet(p, piece->size, &out->own);
-        } else if (step->kind == CTI_STEP_METASPACE) {
-            metaspace(step, in->text, piece, &out->own);
-        } else {
-            if (*p != ' ') {
-                cti_str_add_char(&out->own, ' ');
-            }
-            cti_str_add_n(&out->own, p, piece->size);
-        }
-        CT_TRY(cti_str_check(&out->own, err));
-        CT_TRY(cti_pieces_push(out, scratch->alloc,
-                               (cti_span){.start = start,
-                                          .size = out->own.len - start,
-                                          .origin = piece->origin,
-                                          .at_start = piece->at_start},
-                               err));
+    if (f->no_more) {
+        *out = (cti_piece){0};
+        return CT_OK;
     }
-    out->text = cti_str_text(&out->own);
+    f->no_more = true;
+    cti_str_reset(&f->own);
+    if (step->kind == CTI_STEP_BYTES) {
+        cti_bytes_to_alphabet(f->piece.text, f->piece.size, &f->own);
+    } else if (step->kind == CTI_STEP_METASPACE) {
+        metaspace(step, &f->piece, &f->own);
+    } else {
+        if (*f->piece.text != ' ') {
+            cti_str_add_char(&f->own, ' ');
+        }
+        cti_str_add_n(&f->own, f->piece.text, f->piece.size);
+    }
+    CT_TRY(cti_str_check(&f->own, err));
+    *out = f->piece;
+    out->text = cti_str_text(&f->own);
+    out->size = f->own.len;
+    out->is_rewritten = true;
     return CT_OK;
 }
 
-ct_status cti_pretokenize(const cti_step *steps, size_t n_steps, cti_scratch *scratch, const char *text, size_t size,
-                          size_t origin, bool at_start, const cti_pieces **out_pieces, ct_err *err)
+/* --- all steps --- */
+
+static void open_frame(cti_scratch *s, const cti_piece *piece)
 {
-    cti_pieces *in = &scratch->pieces[0], *out = &scratch->pieces[1];
-    in->text = text;
-    in->n = 0;
-    in->is_rewritten = false;
-    CT_TRY(cti_pieces_push(in, scratch->alloc, (cti_span){.size = size, .origin = origin, .at_start = at_start}, err));
-    for (size_t i = 0; i < n_steps; i++) {
-        out->n = 0;
-        if (steps[i].kind == CTI_STEP_SPLIT) {
-            CT_TRY(step_split(&steps[i], scratch, in, out, err));
-            /* The text of `in` stays alive: let `out` own it, so that the next step may overwrite the other. */
-            if (in->text == in->own.data) {
-                const cti_str own = out->own;
-                out->own = in->own;
-                in->own = own;
-            }
-        } else {
-            CT_TRY(step_rewrite(&steps[i], scratch, in, out, err));
-        }
-        cti_pieces *swap = in;
-        in = out;
-        out = swap;
+    cti_frame *f = &s->frames[s->depth];
+    const cti_step *step = &s->steps[s->depth++];
+    const cti_str own = f->own;
+    *f = (cti_frame){.own = own, .piece = *piece};
+    if (step->kind == CTI_STEP_SPLIT) {
+        f->walk = cti_walk_start(&step->pattern, s->matcher, piece->text, piece->size);
+        f->match.is_match = true;
     }
-    *out_pieces = in;
+}
+
+ct_status cti_pieces_start(cti_scratch *s, const cti_step *steps, size_t n_steps, const cti_piece *whole, ct_err *err)
+{
+    if (n_steps > s->n_frames) {
+        cti_frame *frames = ct_alloc_resize(s->alloc, s->frames, n_steps, sizeof *frames, err);
+        if (frames == NULL) {
+            return CT_ERR_MEMORY;
+        }
+        s->frames = frames;
+        while (s->n_frames < n_steps) {
+            frames[s->n_frames++] = (cti_frame){.own = {.alloc = s->alloc}};
+        }
+    }
+    s->steps = steps;
+    s->n_steps = n_steps;
+    s->depth = 0;
+    s->whole = (cti_piece){0};
+    if (whole->size > 0 && n_steps > 0) {
+        open_frame(s, whole);
+    } else {
+        s->whole = *whole;
+    }
     return CT_OK;
 }
+
+ct_status cti_pieces_next(cti_scratch *s, cti_piece *out, ct_err *err)
+{
+    while (s->depth > 0) {
+        cti_frame *f = &s->frames[s->depth - 1];
+        const cti_step *step = &s->steps[s->depth - 1];
+        CT_TRY(step->kind == CTI_STEP_SPLIT ? split_next(step, f, out, err) : rewrite(step, f, out, err));
+        if (out->size == 0) {
+            s->depth--;
+        } else if (s->depth == s->n_steps) {
+            return CT_OK;
+        } else {
+            open_frame(s, out);
+        }
+    }
+    *out = s->whole; /* without steps the text is its only piece */
+    s->whole = (cti_piece){0};
+    return CT_OK;
+}
+
+/* --- scratch memory --- */
 
 ct_status cti_scratch_init(cti_scratch *scratch, const ct_alloc *alloc, bool cache, ct_err *err)
 {
@@ -202,15 +200,10 @@ ct_status cti_scratch_init(cti_scratch *scratch, const ct_alloc *alloc, bool cac
                              .repaired = {.alloc = alloc},
                              .norm_a = {.alloc = alloc},
                              .norm_b = {.alloc = alloc},
-                             .piece = {.alloc = alloc},
-                             .pieces = {{.own = {.alloc = alloc}}, {.own = {.alloc = alloc}}}};
-    if (cache) {
-        scratch->cache = CT_NEW_ARRAY(alloc, cti_cache_slot, CTI_CACHE_SLOTS, err);
-        if (scratch->cache == NULL) {
-            return CT_ERR_MEMORY;
-        }
-    }
-    return cti_matcher_create(alloc, &scratch->matcher, err);
+                             .spelt = {.alloc = alloc},
+                             .piece = {.alloc = alloc}};
+    CT_TRY(cti_matcher_create(alloc, &scratch->matcher, err));
+    return cache ? cti_cache_create(alloc, &scratch->cache, err) : CT_OK;
 }
 
 void cti_scratch_deinit(cti_scratch *scratch)
@@ -224,13 +217,15 @@ void cti_scratch_deinit(cti_scratch *scratch)
     cti_str_deinit(&scratch->norm_b);
     cti_str_deinit(&scratch->piece);
     ct_alloc_free(scratch->alloc, scratch->best);
-    for (int i = 0; i < 2; i++) {
-        cti_str_deinit(&scratch->pieces[i].own);
-        ct_alloc_free(scratch->alloc, scratch->pieces[i].spans);
+    cti_str_deinit(&scratch->spelt);
+    for (size_t i = 0; i < scratch->n_frames; i++) {
+        cti_str_deinit(&scratch->frames[i].own);
     }
+    ct_alloc_free(scratch->alloc, scratch->frames);
     ct_alloc_free(scratch->alloc, scratch->points);
-    ct_alloc_free(scratch->alloc, scratch->symbols);
+    ct_alloc_free(scratch->alloc, scratch->ids);
+    ct_alloc_free(scratch->alloc, scratch->links);
     ct_alloc_free(scratch->alloc, scratch->heap);
-    ct_alloc_free(scratch->alloc, scratch->cache);
+    cti_cache_destroy(&scratch->cache);
     *scratch = (cti_scratch){0};
 }

@@ -176,10 +176,14 @@ ct_status ct_tokenizer_trainer_add(ct_tokenizer_trainer *t, const void *text, si
         p = t->scratch.repaired.data;
         size = t->scratch.repaired.len;
     }
-    const cti_pieces *pieces = NULL;
-    CT_TRY(cti_pretokenize(t->steps, 2, &t->scratch, p, size, 0, true, &pieces, err));
-    for (size_t i = 0; i < pieces->n; i++) {
-        CT_TRY(count_word(t, pieces->text + pieces->spans[i].start, pieces->spans[i].size, err));
+    cti_piece piece = {.text = p, .size = size, .at_start = true};
+    CT_TRY(cti_pieces_start(&t->scratch, t->steps, 2, &piece, err));
+    for (;;) {
+        CT_TRY(cti_pieces_next(&t->scratch, &piece, err));
+        if (piece.size == 0) {
+            break;
+        }
+        CT_TRY(count_word(t, piece.text, piece.size, err));
     }
     t->seen.n_words = t->words.n_ids;
     return CT_OK;

@@ -131,15 +131,6 @@ static size_t merges_slot(const cti_merges *merges, int32_t left, int32_t right)
     return at;
 }
 
-const cti_merge *cti_merges_find(const cti_merges *merges, int32_t left, int32_t right)
-{
-    if (merges->n_slots == 0) {
-        return NULL;
-    }
-    const cti_merge *slot = &merges->slots[merges_slot(merges, left, right)];
-    return slot->left >= 0 ? slot : NULL;
-}
-
 ct_status cti_merges_put(cti_merges *merges, cti_merge merge, ct_err *err)
 {
     if ((size_t)merges->n * 2 >= merges->n_slots) {
