@@ -9,6 +9,7 @@
 #include "cli/cmd_data.h"
 #include "cli/cmd_generate.h"
 #include "cli/cmd_overrides.h"
+#include "cli/cmd_plan.h"
 #include "cli/cmd_run.h"
 #include "cli/cmd_tokenizer.h"
 #include "cli/cmd_train.h"
@@ -18,6 +19,7 @@
     X("train", cti_cmd_train, "train a model; one rank, or all of a run that `run`, mpirun or srun started")         \
     X("run", cti_cmd_run, "start the ranks of a run on this host and watch over them (what torchrun is)")            \
     X("generate", cti_cmd_generate, "let the model of a checkpoint write text")                                      \
+    X("plan", cti_cmd_plan, "what a run would take: memory, work, collectives, on any device and number of ranks")  \
     X("overrides", cti_cmd_overrides, "list the overrides of a plug-in")                                             \
     X("check-overrides", cti_cmd_check_overrides, "prove overrides equal to what they replace")                      \
     X("data", cti_cmd_data, "look at a dataset")                                                                     \

@@ -78,6 +78,8 @@ typedef struct scan {
     ct_value_id *merged; /* CT_NO_VALUE: own memory, or its alias_of */
     int64_t *shift;      /* bytes from the start of merged[v] */
     int32_t *first, *last; /* per value: positions that read or write it, itself or through a part; -1: unused */
+    ct_value_id *updates; /* outputs of nodes that overwrite memory */
+    int32_t n_updates;
     life *lives;
     int32_t n_lives;
 } scan;
@@ -122,6 +124,9 @@ static void touch_all(scan *s, const ct_value_id *keep, int32_t n_keep)
         }
         for (int32_t k = 0; k < node->n_out; k++) {
             touch(s, node->out[k], i, i);
+            if (ct_op_row(node->op)->flags & CT_OP_UPDATE) {
+                s->updates[s->n_updates++] = node->out[k];
+            }
         }
     }
     for (int32_t k = 0; k < n_keep; k++) {
@@ -140,13 +145,10 @@ static void merge(scan *s, ct_value_id part, ct_value_id whole, int64_t at)
 /* Whether some node overwrites the memory of this root. */
 static bool is_updated(const scan *s, ct_value_id root)
 {
-    for (int32_t i = 0; i < ct_graph_order_len(s->g); i++) {
-        const ct_node *node = ct_graph_node_c(s->g, ct_graph_order(s->g)[i]);
-        for (int32_t k = 0; k < node->n_out && (ct_op_row(node->op)->flags & CT_OP_UPDATE); k++) {
-            int64_t at;
-            if (root_of(s, node->out[k], &at) == root) {
-                return true;
-            }
+    for (int32_t i = 0; i < s->n_updates; i++) {
+        int64_t at;
+        if (root_of(s, s->updates[i], &at) == root) {
+            return true;
         }
     }
     return false;
@@ -314,13 +316,14 @@ static ct_status plan_graph(ct_plan *p, ct_graph_plan *gp, const ct_plan_item *i
     s.shift = CT_NEW_ARRAY(p->alloc, int64_t, n_values + 1, err);
     s.first = CT_NEW_ARRAY(p->alloc, int32_t, n_values + 1, err);
     s.last = CT_NEW_ARRAY(p->alloc, int32_t, n_values + 1, err);
+    s.updates = CT_NEW_ARRAY(p->alloc, ct_value_id, n_out + 1, err);
     s.lives = CT_NEW_ARRAY(p->alloc, life, n_out + 1, err);
     gp->graph = g;
     gp->n_values = n_values;
     gp->offset = ct_arena_alloc(p->arena, (size_t)(n_values + 1) * sizeof *gp->offset, err);
     gp->part_of = ct_arena_alloc(p->arena, (size_t)(n_values + 1) * sizeof *gp->part_of, err);
     ct_status st = CT_ERR_MEMORY;
-    if (busy != NULL && s.merged != NULL && s.shift != NULL && s.first != NULL && s.last != NULL && s.lives != NULL &&
+    if (busy != NULL && s.merged != NULL && s.shift != NULL && s.first != NULL && s.last != NULL && s.updates != NULL && s.lives != NULL &&
         gp->offset != NULL && gp->part_of != NULL) {
         touch_all(&s, item->keep, item->n_keep);
         merge_joins(&s);
@@ -359,6 +362,7 @@ static ct_status plan_graph(ct_plan *p, ct_graph_plan *gp, const ct_plan_item *i
     ct_alloc_free(p->alloc, s.shift);
     ct_alloc_free(p->alloc, s.first);
     ct_alloc_free(p->alloc, s.last);
+    ct_alloc_free(p->alloc, s.updates);
     ct_alloc_free(p->alloc, s.lives);
     return st;
 }

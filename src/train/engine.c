@@ -48,8 +48,7 @@ ct_status cti_engine_create(const ct_alloc *alloc, const ct_backend *backend, co
     CT_TRY_GOTO(st, ct_plan_create(alloc, items, n_items, workspace, (void *)(uintptr_t)backend, &e->plan, err), fail);
     if (e->facts.memory_bytes > 0 && e->plan->total_bytes > e->facts.memory_bytes) {
         char want[32], have[32];
-        st = CT_FAIL(err, CT_ERR_MEMORY, "the plan needs %s, the device has %s: fewer rows, shorter rows, more ranks or "
-                     "activation-checkpoint:full make it smaller", cti_format_bytes(e->plan->total_bytes, want),
+        st = CT_FAIL(err, CT_ERR_MEMORY, "the plan needs %s, the device has %s", cti_format_bytes(e->plan->total_bytes, want),
                      cti_format_bytes(e->facts.memory_bytes, have));
         goto fail;
     }

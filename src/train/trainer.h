@@ -5,6 +5,7 @@
  *   trainer_setup.c   settings -> mesh, model, data, device  trainer_loop.c  the step loop
  *   metrics.c         step lines, rates, memory              checkpoint_glue.c  what a checkpoint holds of a run
  *   generate.c        text from a checkpoint                 override_check.c   overrides proved equal before use
+ *   run_shape.c       what the settings say of a step        planner.c     what a run would take; targets.c: devices
  *
  *     cti_trainer *t;
  *     CT_TRY(cti_trainer_open(&options, &t, err));

@@ -8,6 +8,8 @@
 #include "base/base.h"
 #include "comm/engines.h"
 #include "model/model.h"
+#include "train/planner.h"
+#include "train/run_shape.h"
 #include "train/trainer.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
@@ -170,57 +172,6 @@ static ct_status pick_compute_dtype(cti_trainer *t, const ct_backend *backend, c
     return CT_OK;
 }
 
-static ct_status read_groups(cti_trainer *t, ct_err *err)
-{
-    const ct_component *list = ct_component_find(t->root, "optimizer.param_groups");
-    if (list == NULL || list->n_children < 1 || list->n_children > 64) {
-        return CT_FAIL(err, CT_ERR_USAGE, "optimizer.param-groups: 1 to 64 groups are wanted");
-    }
-    ct_optim_group *groups = ct_arena_alloc(ct_tree_arena(t->o.run->tree), (size_t)list->n_children * sizeof *groups, err);
-    if (groups == NULL) {
-        return CT_ERR_MEMORY;
-    }
-    for (int32_t i = 0; i < list->n_children; i++) {
-        const cti_param_group_config *g = ct_component_values(list->children[i]);
-        const cti_optimizer_kwargs_config *k = CTI_SECTION(list->children[i], "optimizer_kwargs", optimizer_kwargs);
-        if (strcmp(g->optimizer_name, "AdamW") != 0) {
-            return CT_FAIL(err, CT_ERR_USAGE, "--optimizer.param-groups.%d.optimizer-name: '%s' is not there; AdamW is", i,
-                           g->optimizer_name);
-        }
-        if (k->betas.n != 2) {
-            return CT_FAIL(err, CT_ERR_USAGE, "--optimizer.param-groups.%d.optimizer-kwargs.betas: 2 numbers are wanted, "
-                                              "%" PRId64 " given", i, k->betas.n);
-        }
-        groups[i] = (ct_optim_group){g->pattern, k->lr, k->betas.items[0], k->betas.items[1], k->eps, k->weight_decay};
-    }
-    t->groups = groups;
-    t->n_groups = list->n_children;
-    return CT_OK;
-}
-
-static ct_status recompute_options(cti_trainer *t, ct_recompute_options *out, ct_err *err)
-{
-    const ct_component *ac = ct_component_find(t->root, "activation_checkpoint");
-    const cti_parallelism_config *p = CTI_SECTION(t->root, "parallelism", parallelism);
-    const bool never = strcmp(p->fsdp_reshard_after_forward, "never") == 0;
-    const bool always = strcmp(p->fsdp_reshard_after_forward, "always") == 0;
-    *out = (ct_recompute_options){.reshard_blocks = always || (!never && t->mesh.degree[CT_AXIS_DP_SHARD] > 1),
-                                  .reshard_head = always};
-    if (ac == NULL || ac->cls == &cti_ac_none_class) {
-        return CT_OK;
-    }
-    if (ac->cls == &cti_ac_full_class) {
-        out->mode = CT_RECOMPUTE_FULL;
-    } else if (ac->cls == &cti_ac_selective_class) {
-        out->mode = CT_RECOMPUTE_SELECTIVE;
-    } else {
-        return CT_FAIL(err, CT_ERR_USAGE, "activation-checkpoint:%s is not there yet; none, selective and full are",
-                       ac->cls->name);
-    }
-    CT_INFO(t->log, "Applied %s activation checkpointing to the model", ac->cls->name);
-    return CT_OK;
-}
-
 static void log_optimizer(const cti_trainer *t)
 {
     for (int32_t i = 0; i < t->n_groups; i++) {
@@ -254,39 +205,44 @@ static void make_schedule(cti_trainer *t)
     }
 }
 
-static ct_status batch_sizes(cti_trainer *t, ct_err *err)
+/* A run that the device has no room for: the numbers, and what would make it fit. */
+static ct_status refuse_too_large(cti_trainer *t, const ct_backend *backend, const ct_err *why, ct_err *err)
 {
-    const cti_training_config *c = CTI_SECTION(t->root, "training", training);
-    const int64_t dp = ct_mesh_dp_degree(&t->mesh);
-    t->local_batch = c->local_batch_size;
-    t->seq_len = c->seq_len;
-    int64_t micro;
-    if (!cti_mul_i64(t->local_batch, dp, &micro)) {
-        return CT_FAIL(err, CT_ERR_USAGE, "--training.local-batch-size: %" PRId64 " rows on %" PRId64 " ranks are too many",
-                       t->local_batch, dp);
+    const cti_plan_request request = {.run = t->o.run, .n_ranks = t->mesh.world_size, .rank = t->mesh.rank, .backend = backend,
+                                      .compute_dtype = t->compute_dtype};
+    cti_run_estimate *e = NULL;
+    if (cti_run_estimate_create(t->alloc, &request, &e, NULL) != CT_OK || e->fits) {
+        cti_run_estimate_destroy(&e);
+        return CT_FAIL(err, CT_ERR_MEMORY, "%s", why->message);
     }
-    t->global_batch = c->global_batch_size < 0 ? micro : c->global_batch_size;
-    if (t->global_batch < micro || t->global_batch % micro != 0) {
-        return CT_FAIL(err, CT_ERR_USAGE, "--training.global-batch-size: %" PRId64 " is no multiple of %" PRId64
-                       " (local batch size %" PRId64 " x data-parallel degree %" PRId64 "); the nearest are %" PRId64
-                       " and %" PRId64, t->global_batch, micro, t->local_batch, dp,
-                       cti_max_i64(1, t->global_batch / micro) * micro, (t->global_batch / micro + 1) * micro);
+    char need[32], have[32];
+    cti_str ways = {.alloc = t->alloc};
+    for (int i = 0; i < e->n_advice; i++) {
+        cti_str_printf(&ways, "%s%s", i == 0 ? "; it would fit with " : ", or ", e->advice[i]);
     }
-    t->accumulation = t->global_batch / micro;
-    return CT_OK;
+    const ct_status st = CT_FAIL(err, CT_ERR_USAGE, "the run needs %s on each rank, the device has %s%s (`ctitan plan` shows where it goes)",
+                                 cti_format_bytes(e->total_bytes, need), cti_format_bytes(e->memory_bytes, have), cti_str_text(&ways));
+    cti_str_deinit(&ways);
+    cti_run_estimate_destroy(&e);
+    return st;
 }
 
 static ct_status build_model(cti_trainer *t, ct_err *err)
 {
-    const cti_training_config *training = CTI_SECTION(t->root, "training", training);
-    const cti_debug_config *debug = CTI_SECTION(t->root, "debug", debug);
     const ct_component *spec = ct_component_find(t->root, "model_spec");
     const cti_model_spec_config *names = ct_component_values(spec);
-    const ct_component *loss = ct_component_find(t->root, "loss");
     CT_INFO(t->log, "Building %s %s", names->name, names->flavor);
     const ct_backend *backend;
     CT_TRY(pick_backend(t, &backend, err));
     CT_TRY(pick_compute_dtype(t, backend, err));
+    cti_run_shape shape;
+    CT_TRY(cti_run_shape_make(t->o.run, &t->mesh, t->compute_dtype, &shape, err));
+    t->local_batch = shape.local_batch;
+    t->global_batch = shape.global_batch;
+    t->accumulation = shape.accumulation;
+    t->seq_len = shape.seq_len;
+    t->groups = shape.step.optim.groups;
+    t->n_groups = shape.step.optim.n_groups;
     cti_model_counts counts;
     CT_TRY(cti_model_count(t->alloc, spec, t->seq_len, &counts, err));
     t->n_params = counts.n_params;
@@ -298,31 +254,19 @@ static ct_status build_model(cti_trainer *t, ct_err *err)
     if (t->mesh.world_size == 1) {
         log_mesh(t);
     }
-    CT_TRY(read_groups(t, err));
-    cti_step_options o = {.mesh = &t->mesh,
-                          .param_dtype =
-                              strcmp(training->dtype, "bfloat16") == 0 ? CT_DTYPE_BF16 : CT_DTYPE_F32,
-                          .compute_dtype = t->compute_dtype,
-                          .reduce_dtype = CT_DTYPE_F32,
-                          .batch = t->local_batch * ct_mesh_dp_degree(&t->mesh),
-                          .seq_len = t->seq_len,
-                          .loss_chunks = 1,
-                          .dump_dir = debug->dump_graph};
-    if (loss != NULL && loss->cls == &cti_chunked_loss_class) {
-        o.loss_chunks = ((const cti_chunked_loss_config *)ct_component_values(loss))->num_chunks;
+    const ct_component *ac = ct_component_find(t->root, "activation_checkpoint");
+    if (shape.step.recompute.mode != CT_RECOMPUTE_NONE) {
+        CT_INFO(t->log, "Applied %s activation checkpointing to the model", ac->cls->name);
     }
-    CT_TRY(recompute_options(t, &o.recompute, err));
-    const cti_optimizer_config *optimizer = CTI_SECTION(t->root, "optimizer", optimizer);
-    o.optim = (ct_optim_spec){.groups = t->groups,
-                              .n_groups = t->n_groups,
-                              .max_norm = training->max_norm,
-                              .has_bf16_moments = strcmp(optimizer->implementation, "fused_opt_states_bf16") == 0,
-                              .has_one_micro_batch = t->accumulation == 1};
-    CT_TRY(cti_step_create(t->alloc, spec, &o, &t->step, err));
+    CT_TRY(cti_step_create(t->alloc, spec, &shape.step, &t->step, err));
     CT_INFO(t->log, "Applied FSDP to the model");
     const ct_value_id keep[3] = {t->step->optim.loss, t->step->optim.norm, t->step->optim.go};
     const ct_plan_item item = {t->step->graph, keep, 3};
-    CT_TRY(cti_engine_create(t->alloc, backend, &item, 1, t->axis, &t->engine, err));
+    ct_err why = {0};
+    const ct_status st = cti_engine_create(t->alloc, backend, &item, 1, t->axis, &t->engine, &why);
+    if (st != CT_OK) {
+        return st == CT_ERR_MEMORY ? refuse_too_large(t, backend, &why, err) : CT_FAIL(err, st, "%s", why.message);
+    }
     cti_metrics_start(&t->metrics, &t->engine->facts, t->compute_dtype, counts.flops_per_token, color);
     return cti_engine_init_consts(t->engine, &t->step->build, err);
 }
@@ -477,7 +421,6 @@ static ct_status setup(cti_trainer *t, ct_err *err)
     CT_TRY(print_config(t, err));
     CT_TRY(apply_overrides(t, err));
     CT_TRY(check_same_plan(t, err));
-    CT_TRY(batch_sizes(t, err));
     CT_TRY(build_model(t, err));
     CT_TRY(init_weights(t, err));
     log_device(t);

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run's memory, work and limit of speed from its graph, and what would make it fit. */
+#include "train/planner.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "model/model.h"
+#include "ops/ops.h"
+#include "runtime/runtime.h"
+
+/* What is changed to see whether it makes a run fit. */
+typedef struct variant {
+    ct_recompute_mode recompute;
+    int64_t local_batch, n_ranks;
+} variant;
+
+/* A step and its plan for one variant. */
+typedef struct drawn {
+    ct_mesh mesh;
+    cti_run_shape shape;
+    cti_step *step; /* owns */
+    ct_plan *plan;  /* owns */
+} drawn;
+
+static size_t workspace(void *ctx, const ct_node *node, const ct_launch *shapes_only)
+{
+    return ct_runtime_workspace(ctx, node, shapes_only);
+}
+
+static void drawn_deinit(drawn *d)
+{
+    ct_plan_destroy(&d->plan);
+    cti_step_destroy(&d->step);
+}
+
+static ct_status mesh_of(const cti_run_config *run, int64_t n_ranks, int64_t rank, ct_mesh *out, ct_err *err)
+{
+    cti_degrees d;
+    cti_degrees_of(run->root, n_ranks, &d);
+    const int64_t degree[CT_AXIS_COUNT] = {d.pp, d.dp_replicate, d.dp_shard, d.cp, d.tp, d.ep};
+    return ct_mesh_init(out, degree, n_ranks, rank, err);
+}
+
+/* variant NULL: as the settings say. */
+static ct_status draw(const ct_alloc *alloc, const cti_plan_request *r, const variant *v, drawn *out, ct_err *err)
+{
+    drawn d = {0};
+    ct_status st;
+    *out = d;
+    CT_TRY(mesh_of(r->run, v != NULL ? v->n_ranks : r->n_ranks, v != NULL ? 0 : r->rank, &out->mesh, err));
+    CT_TRY(cti_run_shape_make(r->run, &out->mesh, r->compute_dtype, &out->shape, err));
+    if (v != NULL) {
+        out->shape.local_batch = v->local_batch;
+        out->shape.step.batch = v->local_batch * ct_mesh_dp_degree(&out->mesh);
+        out->shape.step.recompute.mode = v->recompute;
+        out->shape.step.dump_dir = NULL;
+    }
+    CT_TRY_GOTO(st, cti_step_create(alloc, ct_component_find(r->run->root, "model_spec"), &out->shape.step, &out->step, err), fail);
+    const ct_value_id keep[3] = {out->step->optim.loss, out->step->optim.norm, out->step->optim.go};
+    const ct_plan_item item = {out->step->graph, keep, 3};
+    CT_TRY_GOTO(st, ct_plan_create(alloc, &item, 1, workspace, (void *)(uintptr_t)r->backend, &out->plan, err), fail);
+    return CT_OK;
+fail:
+    drawn_deinit(out);
+    return st;
+}
+
+/* ---- device ------------------------------------------------------------------------------------------------------ */
+
+typedef struct rates {
+    double flops, memory_bytes_s, link_bytes_s; /* 0: not known */
+} rates;
+
+static ct_status know_device(const ct_alloc *alloc, const cti_plan_request *r, cti_run_estimate *e, rates *out, ct_err *err)
+{
+    const bool is_bf16 = r->compute_dtype == CT_DTYPE_BF16;
+    if (r->target != NULL) {
+        (void)snprintf(e->device, sizeof e->device, "%s", r->target->what);
+        e->memory_bytes = (int64_t)(r->target->memory_gib * 1024.0 * 1024.0 * 1024.0);
+        *out = (rates){is_bf16 ? r->target->peak_bf16 : r->target->peak_f32, r->target->memory_gb_s * 1e9, r->target->link_gb_s * 1e9};
+        return CT_OK;
+    }
+    void *device = NULL;
+    ct_device_facts facts;
+    CT_TRY(r->backend->device_open(alloc, 0, &device, err));
+    const ct_status st = r->backend->device_facts(device, &facts, err);
+    r->backend->device_close(&device);
+    CT_TRY(st);
+    (void)snprintf(e->device, sizeof e->device, "%.100s (this machine)", facts.name);
+    e->memory_bytes = facts.memory_bytes;
+    *out = (rates){.flops = is_bf16 && facts.peak_flops_bf16 > 0.0 ? facts.peak_flops_bf16 : facts.peak_flops};
+    return CT_OK;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static const char *const program_names[] = {[CT_PROGRAM_FORWARD] = "forward", [CT_PROGRAM_BACKWARD] = "backward",
+                                            [CT_PROGRAM_OPTIMIZER] = "optimizer"};
+
+static const char *program_name(int program)
+{
+    const size_t n = sizeof program_names / sizeof program_names[0];
+    return program >= 0 && (size_t)program < n && program_names[program] != NULL ? program_names[program] : "another program";
+}
+
+static void shape_text(const ct_value *v, char *out, size_t size)
+{
+    int used = snprintf(out, size, "%s [", ct_dtype_name(v->dtype));
+    for (int i = 0; i < v->ndim && used > 0 && (size_t)used < size; i++) {
+        used += snprintf(out + used, size - (size_t)used, "%s%" PRId64, i > 0 ? ", " : "", v->dims[i]);
+    }
+    if (used > 0 && (size_t)used < size) {
+        (void)snprintf(out + used, size - (size_t)used, "]");
+    }
+}
+
+enum { MAX_KINDS = 128 };
+typedef struct live_kinds {
+    cti_estimate_live kinds[MAX_KINDS];
+    int n;
+} live_kinds;
+
+/* "layers.12.attention" -> "layers.*.attention" */
+static void scope_pattern(const char *scope, char *out, size_t size)
+{
+    size_t n = 0;
+    for (const char *p = scope; *p != '\0' && n + 1 < size;) {
+        if (*p >= '0' && *p <= '9' && (p == scope || p[-1] == '.')) {
+            out[n++] = '*';
+            p += strspn(p, "0123456789");
+        } else {
+            out[n++] = *p++;
+        }
+    }
+    out[n] = '\0';
+}
+
+/* Adds a value to those of its kind. */
+static void note_live(live_kinds *l, const ct_value *v, const ct_node *maker)
+{
+    cti_estimate_live fresh = {.count = 1, .size_bytes = (int64_t)ct_value_size_bytes(v)};
+    scope_pattern(maker->scope, fresh.scope, sizeof fresh.scope);
+    (void)snprintf(fresh.op, sizeof fresh.op, "%s", ct_op_row(maker->op)->name);
+    shape_text(v, fresh.shape, sizeof fresh.shape);
+    for (int i = 0; i < l->n; i++) {
+        cti_estimate_live *k = &l->kinds[i];
+        if (strcmp(k->scope, fresh.scope) == 0 && strcmp(k->op, fresh.op) == 0 && strcmp(k->shape, fresh.shape) == 0) {
+            k->count++;
+            k->size_bytes += fresh.size_bytes;
+            return;
+        }
+    }
+    if (l->n < MAX_KINDS) {
+        l->kinds[l->n++] = fresh;
+    }
+}
+
+static int by_bytes(const void *pa, const void *pb)
+{
+    const cti_estimate_live *a = pa, *b = pb;
+    return a->size_bytes != b->size_bytes ? (a->size_bytes > b->size_bytes ? -1 : 1) : strcmp(a->scope, b->scope);
+}
+
+/* Marks what nodes at or after the peak read, and what the host does. */
+static void mark_alive(const ct_graph_plan *p, const ct_value_id *keep, int32_t n_keep, bool *is_alive)
+{
+    for (int32_t i = p->largest_live_at; i < ct_graph_order_len(p->graph); i++) {
+        const ct_node *node = ct_graph_node_c(p->graph, ct_graph_order(p->graph)[i]);
+        for (int32_t k = 0; k < node->n_in; k++) {
+            if (node->in[k] != CT_NO_VALUE) {
+                is_alive[p->part_of[node->in[k]]] = true;
+            }
+        }
+        for (int32_t o = 0; o < node->n_out && i == p->largest_live_at; o++) {
+            is_alive[p->part_of[node->out[o]]] = true;
+        }
+    }
+    for (int32_t k = 0; k < n_keep; k++) {
+        is_alive[p->part_of[keep[k]]] = true;
+    }
+}
+
+/* The values alive at the place where activations need most. */
+static ct_status look_at_peak(cti_run_estimate *e, const ct_graph_plan *p, const ct_value_id *keep, int32_t n_keep, ct_err *err)
+{
+    const ct_graph *g = p->graph;
+    if (p->largest_live_at >= ct_graph_order_len(g)) {
+        return CT_OK;
+    }
+    bool *is_alive = ct_alloc_zeroed(e->alloc, (size_t)p->n_values + 1, sizeof *is_alive, err);
+    live_kinds *kinds = CT_NEW(e->alloc, live_kinds, err);
+    if (is_alive == NULL || kinds == NULL) {
+        ct_alloc_free(e->alloc, is_alive);
+        ct_alloc_free(e->alloc, kinds);
+        return CT_ERR_MEMORY;
+    }
+    const ct_node *peak = ct_graph_node_c(g, ct_graph_order(g)[p->largest_live_at]);
+    e->largest_live_bytes = p->largest_live_bytes;
+    (void)snprintf(e->largest_live_at, sizeof e->largest_live_at, "%s of %s (%s)", program_name(peak->program),
+                   peak->scope[0] != '\0' ? peak->scope : "the model", ct_op_row(peak->op)->name);
+    mark_alive(p, keep, n_keep, is_alive);
+    for (int32_t i = 0; i <= p->largest_live_at; i++) {
+        const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
+        for (int32_t o = 0; o < node->n_out; o++) {
+            const ct_value *v = ct_graph_value_c(g, node->out[o]);
+            if (v->kind == CT_VALUE_ACT && v->alias_of == CT_NO_VALUE && p->part_of[node->out[o]] == node->out[o] && is_alive[node->out[o]]) {
+                note_live(kinds, v, node);
+            }
+        }
+    }
+    qsort(kinds->kinds, (size_t)kinds->n, sizeof kinds->kinds[0], by_bytes);
+    e->n_live = kinds->n < CTI_ESTIMATE_N_LIVE ? kinds->n : CTI_ESTIMATE_N_LIVE;
+    memcpy(e->live, kinds->kinds, (size_t)e->n_live * sizeof e->live[0]);
+    ct_alloc_free(e->alloc, kinds);
+    ct_alloc_free(e->alloc, is_alive);
+    return CT_OK;
+}
+
+/* ---- work -------------------------------------------------------------------------------------------------------- */
+
+static void count_collective(cti_run_estimate *e, const ct_graph *g, const ct_node *node, double times)
+{
+    const ct_attrs_collective *a = node->attrs; /* all_gather's begin alike */
+    const double n = (double)e->mesh.degree[a->axis];
+    const double in = (double)ct_value_size_bytes(ct_graph_value_c(g, node->in[0]));
+    const double out = (double)ct_value_size_bytes(ct_graph_value_c(g, node->out[0]));
+    cti_estimate_traffic *t = &e->traffic[a->axis];
+    if (node->op == CT_OP_all_gather) {
+        t->n_gathers += (int64_t)times;
+        t->gather_bytes += times * out * (n - 1.0) / n;
+    } else if (node->op == CT_OP_reduce_scatter) {
+        t->n_scatters += (int64_t)times;
+        t->scatter_bytes += times * in * (n - 1.0) / n;
+    } else {
+        t->n_reduces += (int64_t)times;
+        t->reduce_bytes += times * 2.0 * in * (n - 1.0) / n;
+    }
+}
+
+static void count_work(cti_run_estimate *e, const ct_graph *g, const rates *r)
+{
+    for (int32_t i = 0; i < ct_graph_order_len(g); i++) {
+        const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
+        const double times = node->program == CT_PROGRAM_OPTIMIZER ? 1.0 : (double)e->shape.accumulation;
+        if ((ct_op_row(node->op)->flags & CT_OP_COLLECTIVE) != 0) {
+            count_collective(e, g, node, times);
+            continue;
+        }
+        const double flops = times * cti_node_flops(g, node), bytes = times * cti_node_bytes(g, node);
+        e->forward_flops += node->program == CT_PROGRAM_FORWARD ? flops : 0.0;
+        e->backward_flops += node->program == CT_PROGRAM_BACKWARD ? flops : 0.0;
+        e->recompute_flops += node->is_recompute ? flops : 0.0;
+        e->optimizer_flops += node->program == CT_PROGRAM_OPTIMIZER ? flops : 0.0;
+        e->memory_traffic_bytes += bytes;
+        if (r->flops > 0.0) {
+            e->compute_s += fmax(flops / r->flops, r->memory_bytes_s > 0.0 ? bytes / r->memory_bytes_s : 0.0);
+        }
+    }
+    for (int a = 0; a < CT_AXIS_COUNT && r->link_bytes_s > 0.0; a++) {
+        const cti_estimate_traffic *t = &e->traffic[a];
+        e->comm_s += (t->gather_bytes + t->scatter_bytes + t->reduce_bytes) / r->link_bytes_s;
+    }
+}
+
+/* ---- advice ------------------------------------------------------------------------------------------------------ */
+
+/* What a variant needs: all of it, and the part that does not grow with the rows (parameters, states, gradients). */
+typedef struct need {
+    int64_t total, fixed;
+} need;
+
+static need need_of(const ct_plan *plan)
+{
+    const int64_t *c = plan->class_bytes;
+    const int64_t grads = c[CT_VALUE_GRAD] > 0 ? c[CT_VALUE_GRAD] : c[CT_VALUE_PARAM]; /* with one micro-batch they lie among the activations */
+    return (need){plan->total_bytes, c[CT_VALUE_PARAM] + c[CT_VALUE_STATE] + grads + c[CT_VALUE_CONST]};
+}
+
+static ct_status needs(const ct_alloc *alloc, const cti_plan_request *r, const variant *v, need *out, ct_err *err)
+{
+    drawn d;
+    CT_TRY(draw(alloc, r, v, &d, err));
+    *out = need_of(d.plan);
+    drawn_deinit(&d);
+    return CT_OK;
+}
+
+static void advise(cti_run_estimate *e, int64_t bytes, const char *what)
+{
+    char text[32];
+    if (bytes <= e->memory_bytes && e->n_advice < CTI_ESTIMATE_N_ADVICE) {
+        (void)snprintf(e->advice[e->n_advice++], sizeof e->advice[0], "%s (needs %s)", what, cti_format_bytes(bytes, text));
+    }
+}
+
+enum { MOST_TRIES = 3 }; /* plans that are drawn to check one guess */
+
+/* The largest half, quarter, ... of the batch that fits: guessed from what grows with the rows, then planned. */
+static ct_status advise_batch(const ct_alloc *alloc, const cti_plan_request *r, const variant *now, const need *has, const char *with,
+                              cti_run_estimate *e, ct_err *err)
+{
+    variant v = *now;
+    const double a_row = (double)(has->total - has->fixed) / (double)now->local_batch;
+    const double room = (double)(e->memory_bytes - has->fixed);
+    v.local_batch /= 2;
+    while (v.local_batch > 1 && a_row * (double)v.local_batch > 2.0 * room) { /* a rough guess: begin above it */
+        v.local_batch /= 2;
+    }
+    for (int i = 0; i < MOST_TRIES && v.local_batch >= 1; i++, v.local_batch /= 2) {
+        need then;
+        char what[128];
+        CT_TRY(needs(alloc, r, &v, &then, err));
+        if (then.total <= e->memory_bytes) {
+            (void)snprintf(what, sizeof what, "--training.local-batch-size %" PRId64 "%s", v.local_batch, with);
+            advise(e, then.total, what);
+            break;
+        }
+    }
+    return CT_OK;
+}
+
+/* Parameters and states are shared by the ranks: the number of them at which the rest fits, guessed, then planned. */
+static ct_status advise_ranks(const ct_alloc *alloc, const cti_plan_request *r, const variant *now, const need *has, const char *with,
+                              cti_run_estimate *e, ct_err *err)
+{
+    const cti_parallelism_config *p = CTI_SECTION(r->run->root, "parallelism", parallelism);
+    const double room = (double)(e->memory_bytes - (has->total - has->fixed));
+    enum { MOST_RANKS = 1 << 14 };
+    variant v = *now;
+    if (p->data_parallel_shard_degree >= 0 || room <= 0.0) {
+        return CT_OK;
+    }
+    do {
+        v.n_ranks *= 2;
+    } while (v.n_ranks < MOST_RANKS && (double)has->fixed * (double)now->n_ranks / (double)v.n_ranks > room);
+    for (int i = 0; i < MOST_TRIES && v.n_ranks <= MOST_RANKS; i++, v.n_ranks *= 2) {
+        need then;
+        CT_TRY(needs(alloc, r, &v, &then, err));
+        if (then.total <= e->memory_bytes) {
+            char what[96];
+            (void)snprintf(what, sizeof what, "%" PRId64 " ranks%s", v.n_ranks, with);
+            advise(e, then.total, what);
+            break;
+        }
+    }
+    return CT_OK;
+}
+
+/* Ways out, each planned: recomputing more, fewer rows, more ranks; where none is enough, two at once. */
+static ct_status give_advice(const ct_alloc *alloc, const cti_plan_request *r, const need *has, cti_run_estimate *e, ct_err *err)
+{
+    static const char *const names[] = {[CT_RECOMPUTE_SELECTIVE] = "activation-checkpoint:selective", [CT_RECOMPUTE_FULL] = "activation-checkpoint:full"};
+    const variant now = {e->shape.step.recompute.mode, e->shape.local_batch, r->n_ranks};
+    need least = *has;
+    variant v = now;
+    for (int mode = (int)now.recompute + 1; mode <= CT_RECOMPUTE_FULL; mode++) {
+        v.recompute = (ct_recompute_mode)mode;
+        CT_TRY(needs(alloc, r, &v, &least, err));
+        advise(e, least.total, names[mode]);
+    }
+    CT_TRY(advise_batch(alloc, r, &now, has, "", e, err));
+    CT_TRY(advise_ranks(alloc, r, &now, has, "", e, err));
+    if (e->n_advice == 0 && now.recompute != CT_RECOMPUTE_FULL) {
+        CT_TRY(advise_batch(alloc, r, &v, &least, " with activation-checkpoint:full", e, err));
+        CT_TRY(advise_ranks(alloc, r, &v, &least, " with activation-checkpoint:full", e, err));
+    }
+    if (e->n_advice == 0 && now.local_batch > 1) {
+        v.local_batch = 1;
+        CT_TRY(needs(alloc, r, &v, &least, err));
+        CT_TRY(advise_ranks(alloc, r, &v, &least, ", --training.local-batch-size 1 and activation-checkpoint:full", e, err));
+    }
+    return CT_OK;
+}
+
+ct_status cti_run_estimate_create(const ct_alloc *alloc, const cti_plan_request *request, cti_run_estimate **out_estimate, ct_err *err)
+{
+    drawn d = {0};
+    rates r = {0};
+    ct_status st;
+    cti_run_estimate *e = CT_NEW(alloc, cti_run_estimate, err);
+    if (e == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    e->alloc = alloc;
+    CT_TRY_GOTO(st, know_device(alloc, request, e, &r, err), fail);
+    CT_TRY_GOTO(st, draw(alloc, request, NULL, &d, err), fail);
+    e->mesh = d.mesh;
+    e->shape = d.shape;
+    e->shape.step.mesh = &e->mesh;
+    cti_model_counts counts;
+    CT_TRY_GOTO(st, cti_model_count(alloc, ct_component_find(request->run->root, "model_spec"), d.shape.seq_len, &counts, err), fail);
+    e->n_params = counts.n_params;
+    e->flops_per_token = counts.flops_per_token;
+    memcpy(e->class_bytes, d.plan->class_bytes, sizeof e->class_bytes);
+    e->workspace_bytes = d.plan->workspace_bytes;
+    e->total_bytes = d.plan->total_bytes;
+    e->fits = e->memory_bytes == 0 || e->total_bytes <= e->memory_bytes;
+    e->n_nodes = ct_graph_order_len(d.step->graph);
+    const ct_value_id keep[3] = {d.step->optim.loss, d.step->optim.norm, d.step->optim.go};
+    CT_TRY_GOTO(st, look_at_peak(e, &d.plan->graphs[0], keep, 3, err), fail);
+    count_work(e, d.step->graph, &r);
+    const need has = need_of(d.plan);
+    drawn_deinit(&d);
+    if (!e->fits) {
+        CT_TRY_GOTO(st, give_advice(alloc, request, &has, e, err), fail);
+    }
+    *out_estimate = e;
+    return CT_OK;
+fail:
+    drawn_deinit(&d);
+    cti_run_estimate_destroy(&e);
+    return st;
+}
+
+void cti_run_estimate_destroy(cti_run_estimate **estimate)
+{
+    if (estimate != NULL && *estimate != NULL) {
+        ct_alloc_free((*estimate)->alloc, *estimate);
+        *estimate = NULL;
+    }
+}

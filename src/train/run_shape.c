@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings -> batch sizes, optimizer groups, recomputation: the options of a step. */
+#include "train/run_shape.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/base.h"
+
+static ct_status read_groups(const cti_run_config *run, ct_optim_spec *out, ct_err *err)
+{
+    const ct_component *list = ct_component_find(run->root, "optimizer.param_groups");
+    if (list == NULL || list->n_children < 1 || list->n_children > 64) {
+        return CT_FAIL(err, CT_ERR_USAGE, "optimizer.param-groups: 1 to 64 groups are wanted");
+    }
+    ct_optim_group *groups = ct_arena_alloc(ct_tree_arena(run->tree), (size_t)list->n_children * sizeof *groups, err);
+    if (groups == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    for (int32_t i = 0; i < list->n_children; i++) {
+        const cti_param_group_config *g = ct_component_values(list->children[i]);
+        const cti_optimizer_kwargs_config *k = CTI_SECTION(list->children[i], "optimizer_kwargs", optimizer_kwargs);
+        if (strcmp(g->optimizer_name, "AdamW") != 0) {
+            return CT_FAIL(err, CT_ERR_USAGE, "--optimizer.param-groups.%d.optimizer-name: '%s' is not there; AdamW is", i,
+                           g->optimizer_name);
+        }
+        if (k->betas.n != 2) {
+            return CT_FAIL(err, CT_ERR_USAGE, "--optimizer.param-groups.%d.optimizer-kwargs.betas: 2 numbers are wanted, "
+                                              "%" PRId64 " given", i, k->betas.n);
+        }
+        groups[i] = (ct_optim_group){g->pattern, k->lr, k->betas.items[0], k->betas.items[1], k->eps, k->weight_decay};
+    }
+    out->groups = groups;
+    out->n_groups = list->n_children;
+    return CT_OK;
+}
+
+static ct_status recompute_options(const cti_run_config *run, const ct_mesh *mesh, ct_recompute_options *out, ct_err *err)
+{
+    const ct_component *ac = ct_component_find(run->root, "activation_checkpoint");
+    const cti_parallelism_config *p = CTI_SECTION(run->root, "parallelism", parallelism);
+    const bool never = strcmp(p->fsdp_reshard_after_forward, "never") == 0;
+    const bool always = strcmp(p->fsdp_reshard_after_forward, "always") == 0;
+    *out = (ct_recompute_options){.reshard_blocks = always || (!never && mesh->degree[CT_AXIS_DP_SHARD] > 1),
+                                  .reshard_head = always};
+    if (ac == NULL || ac->cls == &cti_ac_none_class) {
+        return CT_OK;
+    }
+    if (ac->cls == &cti_ac_full_class) {
+        out->mode = CT_RECOMPUTE_FULL;
+    } else if (ac->cls == &cti_ac_selective_class) {
+        out->mode = CT_RECOMPUTE_SELECTIVE;
+    } else {
+        return CT_FAIL(err, CT_ERR_USAGE, "activation-checkpoint:%s is not there yet; none, selective and full are",
+                       ac->cls->name);
+    }
+    return CT_OK;
+}
+
+static ct_status batch_sizes(const cti_run_config *run, const ct_mesh *mesh, cti_run_shape *t, ct_err *err)
+{
+    const cti_training_config *c = CTI_SECTION(run->root, "training", training);
+    const int64_t dp = ct_mesh_dp_degree(mesh);
+    t->local_batch = c->local_batch_size;
+    t->seq_len = c->seq_len;
+    int64_t micro;
+    if (!cti_mul_i64(t->local_batch, dp, &micro)) {
+        return CT_FAIL(err, CT_ERR_USAGE, "--training.local-batch-size: %" PRId64 " rows on %" PRId64 " ranks are too many",
+                       t->local_batch, dp);
+    }
+    t->global_batch = c->global_batch_size < 0 ? micro : c->global_batch_size;
+    if (t->global_batch < micro || t->global_batch % micro != 0) {
+        return CT_FAIL(err, CT_ERR_USAGE, "--training.global-batch-size: %" PRId64 " is no multiple of %" PRId64
+                       " (local batch size %" PRId64 " x data-parallel degree %" PRId64 "); the nearest are %" PRId64
+                       " and %" PRId64, t->global_batch, micro, t->local_batch, dp,
+                       cti_max_i64(1, t->global_batch / micro) * micro, (t->global_batch / micro + 1) * micro);
+    }
+    t->accumulation = t->global_batch / micro;
+    return CT_OK;
+}
+
+ct_status cti_run_shape_make(const cti_run_config *run, const ct_mesh *mesh, ct_dtype compute_dtype, cti_run_shape *out_shape,
+                             ct_err *err)
+{
+    const cti_training_config *training = CTI_SECTION(run->root, "training", training);
+    const cti_debug_config *debug = CTI_SECTION(run->root, "debug", debug);
+    const cti_optimizer_config *optimizer = CTI_SECTION(run->root, "optimizer", optimizer);
+    const ct_component *loss = ct_component_find(run->root, "loss");
+    cti_run_shape shape = {0};
+    CT_TRY(batch_sizes(run, mesh, &shape, err));
+    shape.step = (cti_step_options){.mesh = mesh,
+                                    .param_dtype = strcmp(training->dtype, "bfloat16") == 0 ? CT_DTYPE_BF16 : CT_DTYPE_F32,
+                                    .compute_dtype = compute_dtype,
+                                    .reduce_dtype = CT_DTYPE_F32,
+                                    .batch = shape.local_batch * ct_mesh_dp_degree(mesh),
+                                    .seq_len = shape.seq_len,
+                                    .loss_chunks = 1,
+                                    .optim = {.max_norm = training->max_norm,
+                                              .has_bf16_moments = strcmp(optimizer->implementation, "fused_opt_states_bf16") == 0,
+                                              .has_one_micro_batch = shape.accumulation == 1},
+                                    .dump_dir = debug->dump_graph};
+    if (loss != NULL && loss->cls == &cti_chunked_loss_class) {
+        shape.step.loss_chunks = ((const cti_chunked_loss_config *)ct_component_values(loss))->num_chunks;
+    }
+    CT_TRY(read_groups(run, &shape.step.optim, err));
+    CT_TRY(recompute_options(run, mesh, &shape.step.recompute, err));
+    *out_shape = shape;
+    return CT_OK;
+}

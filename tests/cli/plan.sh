@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# labels: fast
+# `ctitan plan`: its bytes are those of the run; a run that does not fit is refused by plan and train alike, and each way out that is
+# offered fits when it is taken; what is wrong is named.
+set -euo pipefail
+build=$1
+ctitan=$build/bin/ctitan
+dir=$(mktemp -d "$build/test-plan-XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+fail() { echo "FAILED: $*" >&2; exit 1; }
+debug=(--module llama3 --config llama3_debugmodel)
+
+# 1. The block that plan counts is the block that train takes.
+planned() { "$ctitan" plan "$@" | sed -n 's/^  in one block  *\([0-9.]* [A-Za-z]*\).*/\1/p'; }
+taken() { "$ctitan" train "$@" --training.steps 1 --dump-folder "$dir/out" 2>&1 | sed -n 's/.*Planned memory: \([0-9.]* [A-Za-z]*\) in one block.*/\1/p'; }
+for case in "--training.local-batch-size 1 --training.seq-len 128" \
+            "--training.local-batch-size 2 --training.seq-len 64 activation-checkpoint:full" \
+            "--training.local-batch-size 2 --training.seq-len 64 activation-checkpoint:none --training.global-batch-size 4"; do
+    # shellcheck disable=SC2086
+    a=$(planned "${debug[@]}" $case) b=$(taken "${debug[@]}" $case)
+    [ -n "$a" ] && [ "$a" = "$b" ] || fail "plan says '$a', the run took '$b': $case"
+done
+
+# 2. The largest model, without allocating it; its size is that of the reference.
+"$ctitan" plan --module llama3 --config llama3_405b --parallelism.tensor-parallel-degree 1 --ranks 512 --target h200 >"$dir/405b" ||
+    fail "405B on 512 ranks: $(cat "$dir/405b")"
+grep -q '405,853,388,800 parameters, 2,625,449,459,712 FLOPs a token' "$dir/405b" || fail "405B: $(head -n 1 "$dir/405b")"
+grep -q 'fits' "$dir/405b" || fail "405B on 512 ranks should fit"
+grep -q '254 all_gather' "$dir/405b" || fail "126 blocks, each gathered twice, and two groups more, once: 254 gathers"
+
+# 3. What does not fit: exit code 2 and ways out, each of which fits.
+rc=0
+"$ctitan" plan --module llama3 --config llama3_8b --target a100-80g >"$dir/8b" || rc=$?
+[ $rc = 2 ] || fail "8B on one 80 GB card: exit code $rc"
+grep -q 'DOES NOT FIT' "$dir/8b" || fail "8B on one 80 GB card: $(cat "$dir/8b")"
+ranks=$(sed -n 's/^  \([0-9]*\) ranks (needs.*/\1/p' "$dir/8b")
+[ -n "$ranks" ] || fail "no number of ranks is offered: $(tail -n 3 "$dir/8b")"
+"$ctitan" plan --module llama3 --config llama3_8b --target a100-80g --ranks "$ranks" >/dev/null || fail "$ranks ranks are offered and do not fit"
+rc=0
+"$ctitan" train "${debug[@]}" --training.local-batch-size 40000 --training.seq-len 1024 --dump-folder "$dir/out" >"$dir/train" 2>&1 || rc=$?
+[ $rc = 2 ] || fail "train with too many rows: exit code $rc: $(tail -n 1 "$dir/train")"
+rows=$(sed -n 's/.*it would fit with .*--training.local-batch-size \([0-9]*\).*/\1/p' "$dir/train")
+[ -n "$rows" ] || fail "no batch size is offered: $(tail -n 1 "$dir/train")"
+"$ctitan" plan "${debug[@]}" --training.local-batch-size "$rows" --training.seq-len 1024 >/dev/null || fail "$rows rows are offered and do not fit"
+
+# 4. More ranks share parameters and states.
+params() { "$ctitan" plan "${debug[@]}" --json --target h200 --ranks "$1" | sed -n 's/^ *"parameters": \([0-9]*\),$/\1/p' | tail -n 1; }
+one=$(params 1) four=$(params 4)
+[ $((4 * four - one)) -ge 0 ] && [ $((4 * four - one)) -le 65536 ] || fail "parameters of 1 rank $one, of 4 ranks $four each"
+
+# 5. Wrong words.
+refused() {
+    local says=$1 rc=0
+    shift
+    "$ctitan" plan "$@" >"$dir/out.txt" 2>"$dir/err.txt" || rc=$?
+    [ $rc = 2 ] || fail "plan $*: exit code $rc"
+    grep -qF -- "$says" "$dir/err.txt" || fail "plan $*: wanted '$says', found: $(cat "$dir/err.txt")"
+    [ "$(wc -l <"$dir/err.txt")" = 1 ] || fail "plan $*: more than one line: $(cat "$dir/err.txt")"
+}
+refused "'h20' is not known; did you mean 'h200'" "${debug[@]}" --target h20
+refused "--ranks: '0' is given" "${debug[@]}" --ranks 0
+refused "--ranks: 'x' is given" "${debug[@]}" --ranks=x
+refused "--rank: 3 is not one of 2 ranks" "${debug[@]}" --ranks 2 --rank 3
+refused "--training.stepz" "${debug[@]}" --training.stepz 3
+"$ctitan" plan --help | grep -q -- '--target DEVICE' || fail "no help"
+echo "plan: all as planned"
