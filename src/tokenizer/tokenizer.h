@@ -22,7 +22,8 @@
  * tokenizer_normalize, tokenizer_split, tokenizer_regex, tokenizer_added (added tokens), tokenizer_bpe, tokenizer_vocab
  * (tables), tokenizer_encode, tokenizer_decode, tokenizer_train. What makes encoding fast (tokenizer_fast.h):
  * tokenizer_known and tokenizer_words.h (published split patterns, matched by hand), tokenizer_classes (their table of
- * characters), tokenizer_cache (of words).
+ * characters), tokenizer_cache (of words), tokenizer_hot (the loop);
+ * tokenizer_batch (threads).
  */
 #ifndef CTI_TOKENIZER_TOKENIZER_H
 #define CTI_TOKENIZER_TOKENIZER_H
@@ -135,6 +136,29 @@ CT_MUST_CHECK ct_status ct_encoder_create(const ct_alloc *alloc, const ct_tokeni
 void ct_encoder_destroy(ct_encoder **encoder);
 CT_MUST_CHECK ct_status ct_encoder_encode(ct_encoder *encoder, const void *text, size_t size, unsigned flags,
                                           ct_tokens *tokens, ct_err *err);
+
+/* Many documents at once on several threads (those of base/pool.h). The ids are those of one document after another, whatever the
+ * number of threads; a long document is shared among threads where the tokenizer's pattern allows it to be cut.
+ *
+ *     ct_text texts[2] = {{"one", 3}, {"two", 3}};
+ *     int64_t ends[2];
+ *     CT_TRY(ct_batch_encoder_encode(batch, texts, 2, CT_ENCODE_DOCUMENT, &tokens, ends, err));
+ *
+ * A batch of some MB keeps the threads busy; its ids are held twice while the call lasts. Not beside a training step: the pool
+ * serves one at a time, and who finds it taken computes alone. A loader thread uses a ct_encoder of its own. */
+typedef struct ct_text {
+    const char *data; /* borrows */
+    size_t size;
+} ct_text;
+typedef struct ct_batch_encoder ct_batch_encoder;
+/* n_threads  at most so many, each with its buffers and word cache; 0: all of the pool */
+CT_MUST_CHECK ct_status ct_batch_encoder_create(const ct_alloc *alloc, const ct_tokenizer *tokenizer /* borrowed */, int n_threads,
+                                                ct_batch_encoder **out_encoder, ct_err *err);
+void ct_batch_encoder_destroy(ct_batch_encoder **encoder);
+/* Appends the ids of n documents. ends: NULL, or n places in tokens, where each document ends. The first document that fails is
+ * named in the error; tokens is as before then. One thread at a time. */
+CT_MUST_CHECK ct_status ct_batch_encoder_encode(ct_batch_encoder *encoder, const ct_text *texts, int64_t n, unsigned flags,
+                                                ct_tokens *tokens, int64_t *ends, ct_err *err);
 
 /* --- decode --- */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text to ids: repair, added tokens, normalizer, added tokens again, words, model, template. */
 #include "tokenizer/tokenizer_internal.h"
-#include "tokenizer/tokenizer_words.h"
 
 void ct_tokens_deinit(ct_tokens *tokens)
 {
@@ -9,96 +8,11 @@ void ct_tokens_deinit(ct_tokens *tokens)
     *tokens = (ct_tokens){.alloc = tokens->alloc};
 }
 
-/* --- the hot path: a known pattern, then the model on bytes --- */
-
-typedef const unsigned char *(*next_fn)(const cti_classes *classes, const unsigned char *p, const unsigned char *end);
-
-/* Compiled once a pattern. n and ids are tokens->n and tokens->ids, kept in registers. */
-CTI_HOT ct_status encode_tiled(const ct_tokenizer *tok, cti_scratch *s, const cti_piece *text, ct_tokens *tokens, next_fn next,
-                               ct_err *err)
-{
-    const unsigned char *base = (const unsigned char *)text->text, *p = base, *end = p + text->size;
-    const cti_classes *classes = tok->classes;
-    const cti_cache *cache = s->cache;
-    while (p < end) {
-        CT_TRY(cti_tokens_reserve(tokens, 1024, err));
-        int32_t *ids = tokens->ids;
-        int64_t n = tokens->n;
-        const int64_t limit = tokens->cap - CTI_CACHE_IDS;
-        while (p < end && n <= limit) {
-            const unsigned char *stop = next(classes, p, end);
-            const size_t size = (size_t)(stop - p);
-            uint64_t key[2];
-            const cti_cache_slot *slot = NULL;
-            if (size <= CTI_CACHE_WORD && cache != NULL) {
-                cti_cache_key(p, end, size, key);
-                slot = cti_cache_find(cache, key);
-            }
-            if (slot == NULL) {
-                tokens->n = n;
-                CT_TRY(cti_bpe_bytes(tok, s, (const char *)p, size, text->origin + (size_t)(p - base), tokens, err));
-                p = stop;
-                n = tokens->n;
-                break; /* the ids may have moved */
-            }
-            memcpy(ids + n, slot->ids, sizeof slot->ids);
-            n += cti_cache_count(slot);
-            p = stop;
-        }
-        tokens->n = n;
-    }
-    return CT_OK;
-}
-
-static ct_status encode_known(const ct_tokenizer *tok, cti_scratch *s, const cti_piece *text, ct_tokens *tokens, ct_err *err)
-{
-    switch (tok->known) {
-    case CTI_KNOWN_GPT2:
-        return encode_tiled(tok, s, text, tokens, cti_next_gpt2, err);
-    case CTI_KNOWN_LLAMA3:
-        return encode_tiled(tok, s, text, tokens, cti_next_llama3, err);
-    case CTI_KNOWN_QWEN2:
-        return encode_tiled(tok, s, text, tokens, cti_next_qwen2, err);
-    case CTI_KNOWN_QWEN3_5:
-        return encode_tiled(tok, s, text, tokens, cti_next_qwen3_5, err);
-    case CTI_KNOWN_O200K:
-        return encode_tiled(tok, s, text, tokens, cti_next_o200k, err);
-    case CTI_KNOWN_DIGITS3:
-    case CTI_KNOWN_CJK:
-    case CTI_KNOWN_DEEPSEEK:
-    case CTI_KNOWN_NONE:
-    case CTI_KNOWN_COUNT:
-        break; /* cti_encode_prepare() sets none of these */
-    }
-    return CT_FAIL(err, CT_ERR_STATE, "pattern %d is not one that covers a text", (int)tok->known);
-}
-
-void cti_encode_prepare(ct_tokenizer *tok)
-{
-    for (int32_t id = 0; id < tok->vocab.n_ids; id++) {
-        tok->longest = tok->vocab.tokens[id].size > tok->longest ? tok->vocab.tokens[id].size : tok->longest;
-    }
-    tok->is_raw = tok->model == CTI_MODEL_BPE && !tok->prefix && !tok->suffix && tok->n_steps > 0 && tok->steps[tok->n_steps - 1].kind == CTI_STEP_BYTES;
-    for (size_t i = 0; i + 1 < tok->n_steps; i++) {
-        tok->is_raw = tok->is_raw && tok->steps[i].kind != CTI_STEP_BYTES;
-    }
-    for (unsigned byte = 0; byte < 256; byte++) {
-        tok->raw_ids[byte] = tok->char_ids[cti_byte_to_char((unsigned char)byte)];
-    }
-    const cti_step *split = tok->steps;
-    if (tok->is_raw && tok->n_steps == 2 && split->kind == CTI_STEP_SPLIT && split->behaviour == CTI_BEHAVIOUR_ISOLATED &&
-        split->pattern.regex != NULL) {
-        /* inverted, the matches would be gaps; isolated, that is the same pieces */
-        const cti_known known = cti_regex_known(split->pattern.regex, &tok->classes);
-        tok->known = cti_known_tiles(known) ? known : CTI_KNOWN_NONE;
-    }
-}
-
 /* Text without added tokens. */
 static ct_status encode_plain(const ct_tokenizer *tok, cti_scratch *scratch, const cti_piece *text, ct_tokens *tokens, ct_err *err)
 {
     if (tok->known != CTI_KNOWN_NONE) {
-        return encode_known(tok, scratch, text, tokens, err);
+        return cti_encode_known(tok, scratch, text, tokens, err);
     }
     cti_piece piece;
     CT_TRY(cti_pieces_start(scratch, tok->steps, tok->n_steps - tok->is_raw, text, err));
@@ -136,8 +50,9 @@ static ct_status encode_stretch(const ct_tokenizer *tok, cti_scratch *scratch, c
     return CT_OK;
 }
 
-static ct_status encode_text(const ct_tokenizer *tok, cti_scratch *scratch, const char *text, size_t size, unsigned flags,
-                             ct_tokens *tokens, ct_err *err)
+/* One part of a text, such as cti_cut() makes them; origin: where it begins. */
+static ct_status encode_part(const ct_tokenizer *tok, cti_scratch *scratch, const char *text, size_t size, size_t origin,
+                             unsigned flags, ct_tokens *tokens, ct_err *err)
 {
     if (!cti_utf8_is_valid(text, size)) {
         cti_str_reset(&scratch->repaired);
@@ -152,8 +67,22 @@ static ct_status encode_text(const ct_tokenizer *tok, cti_scratch *scratch, cons
         if (hit.added >= 0) {
             CT_TRY(cti_tokens_push(tokens, tok->added[hit.added].id, err));
         } else {
-            CT_TRY(encode_stretch(tok, scratch, text + hit.start, hit.end - hit.start, hit.start, flags, tokens, err));
+            CT_TRY(encode_stretch(tok, scratch, text + hit.start, hit.end - hit.start, origin + hit.start, flags, tokens, err));
         }
+    }
+    return CT_OK;
+}
+
+/* In parts where the tokenizer allows that, so that repairing and normalizing need no memory for the whole text, and what one pass
+ * has read is still near for the next. */
+ct_status cti_encode_text(const ct_tokenizer *tok, cti_scratch *scratch, const char *text, size_t size, size_t origin, unsigned flags,
+                          ct_tokens *tokens, ct_err *err)
+{
+    enum { PART = 1 << 16 };
+    for (size_t from = 0; from < size;) {
+        const size_t to = cti_cut(tok, text, size, from + PART);
+        CT_TRY(encode_part(tok, scratch, text + from, to - from, origin + from, flags, tokens, err));
+        from = to;
     }
     return CT_OK;
 }
@@ -176,21 +105,31 @@ static bool among(int32_t id, const int32_t *ids, size_t n)
     return false;
 }
 
-static ct_status encode_all(const ct_tokenizer *tok, cti_scratch *scratch, const char *text, size_t size, unsigned flags,
-                            ct_tokens *tokens, ct_err *err)
+ct_status cti_encode_before(const ct_tokenizer *tok, unsigned flags, ct_tokens *tokens, ct_err *err)
 {
-    const bool use_template = (flags & CT_ENCODE_TEMPLATE) != 0;
-    const size_t n_before = use_template ? tok->n_before : 0, n_after = use_template ? tok->n_after : 0;
-    if ((flags & CT_ENCODE_BOS) && tok->bos_id >= 0 && !among(tok->bos_id, tok->template_before, n_before)) {
+    const size_t n = flags & CT_ENCODE_TEMPLATE ? tok->n_before : 0;
+    if ((flags & CT_ENCODE_BOS) && tok->bos_id >= 0 && !among(tok->bos_id, tok->template_before, n)) {
         CT_TRY(cti_tokens_push(tokens, tok->bos_id, err));
     }
-    CT_TRY(push_all(tok->template_before, n_before, tokens, err));
-    CT_TRY(encode_text(tok, scratch, text, size, flags, tokens, err));
-    CT_TRY(push_all(tok->template_after, n_after, tokens, err));
-    if ((flags & CT_ENCODE_EOS) && tok->eos_id >= 0 && !among(tok->eos_id, tok->template_after, n_after)) {
+    return push_all(tok->template_before, n, tokens, err);
+}
+
+ct_status cti_encode_after(const ct_tokenizer *tok, unsigned flags, ct_tokens *tokens, ct_err *err)
+{
+    const size_t n = flags & CT_ENCODE_TEMPLATE ? tok->n_after : 0;
+    CT_TRY(push_all(tok->template_after, n, tokens, err));
+    if ((flags & CT_ENCODE_EOS) && tok->eos_id >= 0 && !among(tok->eos_id, tok->template_after, n)) {
         CT_TRY(cti_tokens_push(tokens, tok->eos_id, err));
     }
     return CT_OK;
+}
+
+static ct_status encode_all(const ct_tokenizer *tok, cti_scratch *scratch, const char *text, size_t size, unsigned flags,
+                            ct_tokens *tokens, ct_err *err)
+{
+    CT_TRY(cti_encode_before(tok, flags, tokens, err));
+    CT_TRY(cti_encode_text(tok, scratch, text, size, 0, flags, tokens, err));
+    return cti_encode_after(tok, flags, tokens, err);
 }
 
 static ct_status encode_or_undo(const ct_tokenizer *tok, cti_scratch *scratch, const void *text, size_t size,
@@ -208,8 +147,9 @@ static ct_status encode_or_undo(const ct_tokenizer *tok, cti_scratch *scratch, c
 ct_status ct_tokenizer_encode(const ct_tokenizer *tok, const void *text, size_t size, unsigned flags, ct_tokens *tokens,
                               ct_err *err)
 {
+    enum { CACHE_PAYS = 1 << 15 };
     cti_scratch scratch;
-    ct_status st = cti_scratch_init(&scratch, tok->alloc, false, err);
+    ct_status st = cti_scratch_init(&scratch, tok->alloc, size >= CACHE_PAYS, err);
     if (st == CT_OK) {
         st = encode_or_undo(tok, &scratch, text, size, flags, tokens, err);
     }
@@ -222,6 +162,11 @@ struct ct_encoder {
     const ct_tokenizer *tok; /* borrows */
     cti_scratch scratch;
 };
+
+cti_scratch *cti_encoder_scratch(ct_encoder *encoder)
+{
+    return &encoder->scratch;
+}
 
 ct_status ct_encoder_create(const ct_alloc *alloc, const ct_tokenizer *tokenizer, ct_encoder **out_encoder, ct_err *err)
 {

@@ -313,6 +313,7 @@ struct ct_tokenizer {
     int32_t raw_ids[256]; /* id of each byte's character, -1: none */
     cti_known known;      /* the only step but for the last, where it is a known pattern that leaves no gaps */
     const cti_classes *classes;
+    bool can_cut, can_cut_behind_blanks; /* see cti_cut() */
     int32_t longest;        /* bytes of the longest token */
     bool *is_model;         /* owns: by id; false where the token is not the model's (a hole, or added only) */
     int32_t n_is_model;
@@ -379,8 +380,19 @@ static inline int32_t cti_model_id(const ct_tokenizer *tok, const char *text, si
 CT_MUST_CHECK ct_status cti_bpe_bytes(const ct_tokenizer *tok, cti_scratch *scratch, const char *word, size_t size,
                                       size_t origin, ct_tokens *tokens, ct_err *err);
 CT_MUST_CHECK ct_status cti_tokens_reserve(ct_tokens *tokens, int64_t n_more, ct_err *err);
-/* tokenizer_encode.c: what the hot path needs of a complete tokenizer. */
+/* tokenizer_hot.c: what the hot path needs of a complete tokenizer; text by a known pattern (tok->known). */
 void cti_encode_prepare(ct_tokenizer *tok);
+CT_MUST_CHECK ct_status cti_encode_known(const ct_tokenizer *tok, cti_scratch *scratch, const cti_piece *text, ct_tokens *tokens,
+                                         ct_err *err);
+/* The first place at or behind `want` where text may be cut so that the parts, encoded one by one, give the ids of the whole; size
+ * where there is none. */
+size_t cti_cut(const ct_tokenizer *tok, const char *text, size_t size, size_t want);
+/* tokenizer_encode.c: what the flags put before a document, its text (origin: where this part begins) and what they put behind. */
+CT_MUST_CHECK ct_status cti_encode_before(const ct_tokenizer *tok, unsigned flags, ct_tokens *tokens, ct_err *err);
+CT_MUST_CHECK ct_status cti_encode_text(const ct_tokenizer *tok, cti_scratch *scratch, const char *text, size_t size, size_t origin,
+                                        unsigned flags, ct_tokens *tokens, ct_err *err);
+CT_MUST_CHECK ct_status cti_encode_after(const ct_tokenizer *tok, unsigned flags, ct_tokens *tokens, ct_err *err);
+cti_scratch *cti_encoder_scratch(ct_encoder *encoder);
 CT_MUST_CHECK ct_status cti_tokens_push(ct_tokens *tokens, int32_t id, ct_err *err);
 /* tokenizer_added.c */
 typedef struct cti_hit {

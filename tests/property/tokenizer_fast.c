@@ -3,7 +3,7 @@
 /* labels: fast */
 /* The hot path against the plain one on random texts: hand-written split patterns against PCRE2, match by match; ids against words
  * cut by PCRE2 and merged by the definition of BPE; with a cache and without; vocabularies whose merges are random. And that the work
- * on one long word grows with its length, on a small stack. CT_FAST_RUNS: texts of each kind (default 300), for long runs. */
+ * on one long word grows with its length, on a small stack. CT_FAST_RUNS: texts of each kind (default 100), for long runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "tokenizer/tokenizer_internal.h"
 
 static const ct_alloc *alloc;
-static uint64_t n_runs = 300;
+static uint64_t n_runs = 100;
 
 /* --- random texts: characters at which patterns decide, and any others --- */
 
@@ -213,7 +213,7 @@ static void plain_text(const ct_tokenizer *tok, const cti_regex *regex, cti_matc
 }
 
 /* Byte-level BPE with random merges of tokens there are; ids in no order; pattern k of the known ones. */
-static ct_tokenizer *random_tokenizer(dice *d, cti_known known, bool ignore_merges)
+static ct_tokenizer *random_tokenizer(dice *d, cti_known known, const char *normalizer, bool ignore_merges)
 {
     cti_vocab vocab;
     cti_vocab_init(&vocab, alloc);
@@ -257,6 +257,9 @@ static ct_tokenizer *random_tokenizer(dice *d, cti_known known, bool ignore_merg
                              "pretokenizers", "type", "Split", "pattern", "Regex", cti_known_text(known), "behavior", "Isolated", "invert",
                              0, "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 1, "use_regex", 0);
     assert_non_null(root);
+    if (normalizer != NULL) {
+        (void)json_object_set_new(root, "normalizer", json_pack("{s:s}", "type", normalizer));
+    }
     char *text = json_dumps(root, 0);
     json_decref(root);
     ct_tokenizer *tok = NULL;
@@ -320,9 +323,75 @@ static void test_ids(void **state)
     for (uint64_t i = 0; i < 12; i++) {
         dice d = dice_of("vocabulary", i);
         const cti_known known = (cti_known)(CTI_KNOWN_GPT2 + i % 5);
-        ct_tokenizer *tok = random_tokenizer(&d, known, i % 4 == 3);
+        ct_tokenizer *tok = random_tokenizer(&d, known, NULL, i % 4 == 3);
         assert_int_equal(tok->known, known);
         compare_ids(tok, "random merges", n_runs / 3);
+        ct_tokenizer_destroy(&tok);
+    }
+}
+
+/* Parts of a text, cut where the tokenizer says so, give the ids of the whole; so do many texts in one batch. */
+static void compare_parts(const ct_tokenizer *tok, uint64_t n_texts)
+{
+    ct_encoder *encoder = NULL;
+    ct_batch_encoder *batch = NULL;
+    assert_int_equal(ct_encoder_create(alloc, tok, &encoder, NULL), CT_OK);
+    assert_int_equal(ct_batch_encoder_create(alloc, tok, 0, &batch, NULL), CT_OK);
+    ct_tokens whole = {.alloc = alloc}, parts = {.alloc = alloc}, all = {.alloc = alloc};
+    cti_str text = {.alloc = alloc}, texts = {.alloc = alloc};
+    uint64_t n_cuts = 0;
+    for (uint64_t seed = 0; seed < n_texts; seed++) {
+        dice d = dice_of("parts", seed);
+        random_text(&d, &text);
+        for (uint64_t word = below(&d, 4); word > 0; word--) { /* more of the places where it may be cut */
+            cti_str_add(&text, below(&d, 2) ? "a word" : below(&d, 2) ? "\nb" : " \n\xe4\xb8\x80");
+        }
+        whole.n = parts.n = 0;
+        assert_int_equal(ct_encoder_encode(encoder, cti_str_text(&text), text.len, 0, &whole, NULL), CT_OK);
+        const size_t cut = cti_cut(tok, cti_str_text(&text), text.len, below(&d, text.len + 1));
+        n_cuts += cut < text.len;
+        assert_int_equal(ct_encoder_encode(encoder, cti_str_text(&text), cut, 0, &parts, NULL), CT_OK);
+        assert_int_equal(ct_encoder_encode(encoder, cti_str_text(&text) + cut, text.len - cut, 0, &parts, NULL), CT_OK);
+        same(&parts, &whole, "in parts", cti_str_text(&text));
+        cti_str_add_n(&texts, cti_str_text(&text), text.len);
+    }
+    assert_true(n_cuts > n_texts / 8);
+    while (texts.len < 3 << 18) {
+        (void)cti_str_reserve(&texts, texts.len);
+        cti_str_add_n(&texts, texts.data, texts.len);
+    }
+    const ct_text list[] = {{texts.data, texts.len}, {"", 0}, {"x y", 3}, {texts.data, texts.len / 3}};
+    int64_t ends[4] = {0};
+    parts.n = 0;
+    assert_int_equal(ct_batch_encoder_encode(batch, list, 4, 0, &all, ends, NULL), CT_OK);
+    for (int i = 0; i < 4; i++) {
+        whole.n = 0;
+        assert_int_equal(ct_tokenizer_encode(tok, list[i].data, list[i].size, 0, &whole, NULL), CT_OK);
+        for (int64_t k = 0; k < whole.n; k++) {
+            assert_int_equal(cti_tokens_push(&parts, whole.ids[k], NULL), CT_OK);
+        }
+        assert_int_equal(ends[i], parts.n);
+    }
+    same(&all, &parts, "in a batch", "");
+    ct_tokens_deinit(&whole);
+    ct_tokens_deinit(&parts);
+    ct_tokens_deinit(&all);
+    cti_str_deinit(&text);
+    cti_str_deinit(&texts);
+    ct_batch_encoder_destroy(&batch);
+    ct_encoder_destroy(&encoder);
+}
+
+static void test_parts(void **state)
+{
+    (void)state;
+    static const char *const normalizers[] = {NULL, "NFC", "NFKD", "Lowercase", "NFKC"};
+    cti_pool_set_threads(3);
+    for (uint64_t i = 0; i < 5; i++) {
+        dice d = dice_of("parts of", i);
+        ct_tokenizer *tok = random_tokenizer(&d, (cti_known)(CTI_KNOWN_GPT2 + i), normalizers[i], i == 1);
+        assert_true(tok->can_cut);
+        compare_parts(tok, n_runs);
         ct_tokenizer_destroy(&tok);
     }
 }
@@ -331,12 +400,12 @@ static void test_ids(void **state)
 
 static void *long_words(void *out_ok)
 {
-    enum { N = 1 << 19 };
+    enum { N = 1 << 17 };
     static const char *const fills[] = {"a", "ab", "aet", "^", " ", "tthe", "1"};
     char *text = ct_alloc_zeroed(alloc, N + 1, 1, NULL);
     for (uint64_t v = 0; v < 3; v++) {
         dice d = dice_of("long words", v);
-        ct_tokenizer *tok = random_tokenizer(&d, CTI_KNOWN_GPT2, false);
+        ct_tokenizer *tok = random_tokenizer(&d, CTI_KNOWN_GPT2, NULL, false);
         cti_scratch s;
         if (cti_scratch_init(&s, alloc, false, NULL) != CT_OK) {
             return NULL;
@@ -386,6 +455,7 @@ int main(void)
         n_runs = (uint64_t)n;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_patterns), cmocka_unit_test(test_every_character), cmocka_unit_test(test_ids),
+                                       cmocka_unit_test(test_parts),
                                        cmocka_unit_test(test_long_words)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

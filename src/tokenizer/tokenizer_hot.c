@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hot path of encoding: a known pattern cuts the text, and the model works on bytes. And where a long text may be cut. */
+#include "tokenizer/tokenizer_internal.h"
+#include "tokenizer/tokenizer_words.h"
+
+typedef const unsigned char *(*next_fn)(const cti_classes *classes, const unsigned char *p, const unsigned char *end);
+
+/* Compiled once a pattern. n and ids are tokens->n and tokens->ids, kept in registers. */
+CTI_HOT ct_status encode_tiled(const ct_tokenizer *tok, cti_scratch *s, const cti_piece *text, ct_tokens *tokens, next_fn next,
+                               ct_err *err)
+{
+    const unsigned char *base = (const unsigned char *)text->text, *p = base, *end = p + text->size;
+    const cti_classes *classes = tok->classes;
+    const cti_cache *cache = s->cache;
+    while (p < end) {
+        CT_TRY(cti_tokens_reserve(tokens, 1024, err));
+        int32_t *ids = tokens->ids;
+        int64_t n = tokens->n;
+        const int64_t limit = tokens->cap - CTI_CACHE_IDS;
+        while (p < end && n <= limit) {
+            const unsigned char *stop = next(classes, p, end);
+            const size_t size = (size_t)(stop - p);
+            uint64_t key[2];
+            const cti_cache_slot *slot = NULL;
+            if (size <= CTI_CACHE_WORD && cache != NULL) {
+                cti_cache_key(p, end, size, key);
+                slot = cti_cache_find(cache, key);
+            }
+            if (slot == NULL) {
+                tokens->n = n;
+                CT_TRY(cti_bpe_bytes(tok, s, (const char *)p, size, text->origin + (size_t)(p - base), tokens, err));
+                p = stop;
+                n = tokens->n;
+                break; /* the ids may have moved */
+            }
+            memcpy(ids + n, slot->ids, sizeof slot->ids);
+            n += cti_cache_count(slot);
+            p = stop;
+        }
+        tokens->n = n;
+    }
+    return CT_OK;
+}
+
+ct_status cti_encode_known(const ct_tokenizer *tok, cti_scratch *s, const cti_piece *text, ct_tokens *tokens, ct_err *err)
+{
+    switch (tok->known) {
+    case CTI_KNOWN_GPT2:
+        return encode_tiled(tok, s, text, tokens, cti_next_gpt2, err);
+    case CTI_KNOWN_LLAMA3:
+        return encode_tiled(tok, s, text, tokens, cti_next_llama3, err);
+    case CTI_KNOWN_QWEN2:
+        return encode_tiled(tok, s, text, tokens, cti_next_qwen2, err);
+    case CTI_KNOWN_QWEN3_5:
+        return encode_tiled(tok, s, text, tokens, cti_next_qwen3_5, err);
+    case CTI_KNOWN_O200K:
+        return encode_tiled(tok, s, text, tokens, cti_next_o200k, err);
+    case CTI_KNOWN_DIGITS3:
+    case CTI_KNOWN_CJK:
+    case CTI_KNOWN_DEEPSEEK:
+    case CTI_KNOWN_NONE:
+    case CTI_KNOWN_COUNT:
+        break; /* cti_encode_prepare() sets none of these */
+    }
+    return CT_FAIL(err, CT_ERR_STATE, "pattern %d is not one that covers a text", (int)tok->known);
+}
+
+/* --- cutting a long text --- */
+
+static bool is_letter(char c)
+{
+    return (unsigned char)(((unsigned char)c | 0x20u) - 'a') < 26;
+}
+
+/* The cuts are before a blank between two letters of ASCII, and behind a newline before such a letter or a character of U+4000 to
+ * U+9FFF: every known pattern ends a match there, and no normal form joins what is on both sides. GPT-2's pattern parts blanks before
+ * a word otherwise than those that end a text, so there the newline must be alone. */
+size_t cti_cut(const ct_tokenizer *tok, const char *text, size_t size, size_t want)
+{
+    if (!tok->can_cut) {
+        return size;
+    }
+    for (size_t i = want; i + 1 < size; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if (c == ' ' && i > 0 && is_letter(text[i - 1]) && is_letter(text[i + 1])) {
+            return i;
+        }
+        if (i > 1 && text[i - 1] == '\n' && (is_letter(text[i]) || (c >= 0xe4 && c <= 0xe9)) &&
+            (tok->can_cut_behind_blanks || (text[i - 2] > ' ' && text[i - 2] < 0x7f))) {
+            return i;
+        }
+    }
+    return size;
+}
+
+/* The known pattern of the last split, where all steps but the bytes are splits by such patterns. */
+static cti_known last_known(const ct_tokenizer *tok)
+{
+    cti_known known = CTI_KNOWN_NONE;
+    for (size_t i = 0; i + 1 < tok->n_steps; i++) {
+        const cti_step *step = &tok->steps[i];
+        const cti_classes *classes = NULL;
+        if (step->kind != CTI_STEP_SPLIT || step->behaviour != CTI_BEHAVIOUR_ISOLATED || step->pattern.regex == NULL) {
+            return CTI_KNOWN_NONE;
+        }
+        known = cti_regex_known(step->pattern.regex, &classes);
+        if (known == CTI_KNOWN_NONE) {
+            return known;
+        }
+    }
+    return known;
+}
+
+/* Whether normalizing and added tokens leave the parts of a text alone. */
+static bool are_parts_free(const ct_tokenizer *tok)
+{
+    for (size_t i = 0; i < tok->n_norms; i++) {
+        if (tok->norms[i].kind > CTI_NORM_LOWERCASE) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < tok->n_added; i++) { /* none may lie across a cut, or look across one */
+        const cti_added *token = &tok->added[i];
+        if (token->lstrip || token->rstrip || token->single_word || memchr(token->content, ' ', token->size) ||
+            memchr(token->content, '\n', token->size)) {
+            return false;
+        }
+        for (size_t k = 0; k < token->size; k++) {
+            if (token->normalized && (unsigned char)token->content[k] >= 0x80) {
+                return false; /* a normal form could hold one of these */
+            }
+        }
+    }
+    return true;
+}
+
+void cti_encode_prepare(ct_tokenizer *tok)
+{
+    for (int32_t id = 0; id < tok->vocab.n_ids; id++) {
+        tok->longest = tok->vocab.tokens[id].size > tok->longest ? tok->vocab.tokens[id].size : tok->longest;
+    }
+    tok->is_raw = tok->model == CTI_MODEL_BPE && !tok->prefix && !tok->suffix && tok->n_steps > 0 && tok->steps[tok->n_steps - 1].kind == CTI_STEP_BYTES;
+    for (size_t i = 0; i + 1 < tok->n_steps; i++) {
+        tok->is_raw = tok->is_raw && tok->steps[i].kind != CTI_STEP_BYTES;
+    }
+    for (unsigned byte = 0; byte < 256; byte++) {
+        tok->raw_ids[byte] = tok->char_ids[cti_byte_to_char((unsigned char)byte)];
+    }
+    const cti_step *split = tok->steps;
+    if (tok->is_raw && tok->n_steps == 2 && split->kind == CTI_STEP_SPLIT && split->behaviour == CTI_BEHAVIOUR_ISOLATED &&
+        split->pattern.regex != NULL) {
+        /* inverted, the matches would be gaps; isolated, that is the same pieces */
+        const cti_known known = cti_regex_known(split->pattern.regex, &tok->classes);
+        tok->known = cti_known_tiles(known) ? known : CTI_KNOWN_NONE;
+    }
+    const cti_known last = last_known(tok); /* the splits before it only cut more */
+    tok->can_cut = tok->is_raw && (cti_known_tiles(last) || last == CTI_KNOWN_DEEPSEEK) && are_parts_free(tok);
+    tok->can_cut_behind_blanks = last != CTI_KNOWN_GPT2;
+}
