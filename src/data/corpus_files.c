@@ -1,116 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a path to the files of a corpus, and what each of them is. */
+/* From a path to the files of a corpus. */
 #include <errno.h>
 #include <glob.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/nearest.h"
-#include "base/num.h"
 #include "data/data_internal.h"
-
-/* What a file's name says. */
-typedef enum name_kind { KIND_LINES, KIND_JSON, KIND_TEXT, KIND_COMPRESSED, KIND_COLUMNS, KIND_OTHER, KIND_COUNT } name_kind;
-
-static const struct {
-    const char *suffix;
-    name_kind kind;
-    const char *way_out; /* for what is refused */
-} suffixes[] = {
-    {".jsonl", KIND_LINES, NULL},
-    {".ndjson", KIND_LINES, NULL},
-    {".json", KIND_JSON, NULL},
-    {".txt", KIND_TEXT, NULL},
-    {".text", KIND_TEXT, NULL},
-    {".gz", KIND_COMPRESSED, "decompress it first (gzip -d)"},
-    {".tgz", KIND_COMPRESSED, "unpack it first (tar -xf)"},
-    {".zst", KIND_COMPRESSED, "decompress it first (zstd -d)"},
-    {".xz", KIND_COMPRESSED, "decompress it first (xz -d)"},
-    {".bz2", KIND_COMPRESSED, "decompress it first (bzip2 -d)"},
-    {".lz4", KIND_COMPRESSED, "decompress it first (lz4 -d)"},
-    {".zip", KIND_COMPRESSED, "unpack it first (unzip)"},
-    {".tar", KIND_COMPRESSED, "unpack it first (tar -xf)"},
-    {".parquet", KIND_COLUMNS, "convert it to JSON lines first"},
-    {".arrow", KIND_COLUMNS, "convert it to JSON lines first"},
-};
-
-static name_kind kind_of(const char *name, const char **out_way_out)
-{
-    const size_t size = strlen(name);
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
-        const size_t n = strlen(suffixes[i].suffix);
-        if (size > n && strcasecmp(name + size - n, suffixes[i].suffix) == 0) {
-            *out_way_out = suffixes[i].way_out;
-            return suffixes[i].kind;
-        }
-    }
-    *out_way_out = NULL;
-    return KIND_OTHER;
-}
-
-static ct_status refuse(const char *path, name_kind kind, const char *way_out, ct_err *err)
-{
-    return CT_FAIL(err, CT_ERR_UNSUPPORTED, "'%s' is %s, which is not read yet: %s", path,
-                   kind == KIND_COMPRESSED ? "compressed" : "a column file", way_out);
-}
-
-size_t cti_bom_bytes(const unsigned char *data, size_t size)
-{
-    return size >= 3 && data[0] == 0xef && data[1] == 0xbb && data[2] == 0xbf ? 3 : 0;
-}
-
-static bool begins(const cti_file_map *map, const char *bytes, size_t n)
-{
-    return map->size >= n && memcmp(map->data, bytes, n) == 0;
-}
-
-/* What the first bytes give away, whatever the name says. */
-static ct_status refuse_by_bytes(const char *path, const cti_file_map *map, ct_err *err)
-{
-    if (begins(map, "\x1f\x8b", 2)) {
-        return refuse(path, KIND_COMPRESSED, "decompress it first (gzip -d)", err);
-    }
-    if (begins(map, "\x28\xb5\x2f\xfd", 4)) {
-        return refuse(path, KIND_COMPRESSED, "decompress it first (zstd -d)", err);
-    }
-    if (begins(map, "PAR1", 4)) {
-        return refuse(path, KIND_COLUMNS, "convert it to JSON lines first", err);
-    }
-    if (begins(map, "\xff\xfe", 2) || begins(map, "\xfe\xff", 2)) {
-        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "'%s' is UTF-16 by its byte order mark: convert it to UTF-8 first (iconv)",
-                       path);
-    }
-    return CT_OK;
-}
-
-ct_status cti_corpus_format(const char *path, const cti_file_map *map, ct_file_format *out_format, ct_err *err)
-{
-    const char *way_out;
-    const name_kind kind = kind_of(path, &way_out);
-    if (way_out != NULL) {
-        return refuse(path, kind, way_out, err);
-    }
-    CT_TRY(refuse_by_bytes(path, map, err));
-    if (kind == KIND_TEXT) {
-        *out_format = CT_FILE_TEXT;
-        return CT_OK;
-    }
-    size_t i = cti_bom_bytes(map->data, map->size);
-    while (i < map->size && (map->data[i] == ' ' || map->data[i] == '\t' || map->data[i] == '\r' || map->data[i] == '\n')) {
-        i++;
-    }
-    if (kind == KIND_JSON && i < map->size && map->data[i] == '[') {
-        return CT_FAIL(err, CT_ERR_UNSUPPORTED,
-                       "'%s' holds one JSON array; one object a line is wanted (jq -c '.[]' makes it so)", path);
-    }
-    if (kind == KIND_OTHER && (i == map->size || map->data[i] != '{')) {
-        return CT_FAIL(err, CT_ERR_UNSUPPORTED,
-                       "'%s' is of no kind that is known: names end in .jsonl, .ndjson, .json or .txt, or the first byte is '{'",
-                       path);
-    }
-    *out_format = CT_FILE_JSONL;
-    return CT_OK;
-}
 
 /* names[n++] = text; the array has room. */
 static ct_status add_name(const ct_alloc *alloc, cti_names *names, const char *text, ct_err *err)
@@ -137,24 +32,25 @@ static ct_status list_one(const ct_alloc *alloc, const char *path, cti_names *ou
 }
 
 /* Says what a folder holds where that cannot be a corpus. */
-static ct_status check_folder(const char *path, const size_t counts[KIND_COUNT], size_t n_folders, ct_err *err)
+static ct_status check_folder(const char *path, const size_t counts[CTI_NAME_COUNT], size_t n_folders, ct_err *err)
 {
-    const int n_kinds = (counts[KIND_LINES] > 0) + (counts[KIND_JSON] > 0) + (counts[KIND_TEXT] > 0);
+    const size_t n_tokens = counts[CTI_NAME_TOKENS] + counts[CTI_NAME_BIN];
+    const int n_kinds = (counts[CTI_NAME_LINES] > 0) + (counts[CTI_NAME_JSON] > 0) + (counts[CTI_NAME_TEXT] > 0) + (n_tokens > 0);
     if (n_kinds > 1) {
         return CT_FAIL(err, CT_ERR_DATA,
-                       "folder '%s' holds more than one kind of file (%zu .jsonl, %zu .json, %zu .txt): say which, such as '%s/*.jsonl'",
-                       path, counts[KIND_LINES], counts[KIND_JSON], counts[KIND_TEXT], path);
+                       "folder '%s' holds more than one kind of file (%zu .jsonl, %zu .json, %zu .txt, %zu of tokens): say which, such as '%s/*.jsonl'",
+                       path, counts[CTI_NAME_LINES], counts[CTI_NAME_JSON], counts[CTI_NAME_TEXT], n_tokens, path);
     }
     if (n_kinds == 0) {
         return CT_FAIL(err, CT_ERR_DATA,
-                       "folder '%s' holds no .jsonl, .ndjson, .json or .txt file (found %zu other files and %zu folders, which are not entered)",
-                       path, counts[KIND_OTHER], n_folders);
+                       "folder '%s' holds no .jsonl, .ndjson, .json or .txt file, plain, .gz or .zst, and no .ctok or .bin (found %zu other files and %zu folders, which are not entered)",
+                       path, counts[CTI_NAME_OTHER] + counts[CTI_NAME_IDX], n_folders);
     }
     return CT_OK;
 }
 
 /* The folder's files by kind, and its sub-folders; refuses what would be left out without a word. */
-static ct_status count_folder(const ct_alloc *alloc, const char *path, const cti_names *all, size_t counts[KIND_COUNT],
+static ct_status count_folder(const ct_alloc *alloc, const char *path, const cti_names *all, size_t counts[CTI_NAME_COUNT],
                               cti_names *out, ct_err *err)
 {
     size_t n_folders = 0;
@@ -166,16 +62,17 @@ static ct_status count_folder(const ct_alloc *alloc, const char *path, const cti
         if (file == NULL) {
             return CT_ERR_MEMORY;
         }
-        const char *way_out = NULL;
-        const name_kind kind = kind_of(all->names[i], &way_out);
+        ct_codec codec;
+        size_t stem;
+        const cti_name_kind kind = cti_name_kind_of(all->names[i], &codec, &stem);
         ct_status st = CT_OK;
         if (cti_path_is_dir(file)) {
             n_folders++;
-        } else if (way_out != NULL) {
-            st = refuse(file, kind, way_out, err);
+        } else if (kind == CTI_NAME_REFUSED) {
+            st = cti_name_refuse(file, err);
         } else {
             counts[kind]++;
-            st = kind != KIND_OTHER ? add_name(alloc, out, file, err) : CT_OK;
+            st = kind != CTI_NAME_OTHER && kind != CTI_NAME_IDX ? add_name(alloc, out, file, err) : CT_OK;
         }
         ct_alloc_free(alloc, file);
         CT_TRY(st);
@@ -186,7 +83,7 @@ static ct_status count_folder(const ct_alloc *alloc, const char *path, const cti
 static ct_status list_folder(const ct_alloc *alloc, const char *path, cti_names *out, ct_err *err)
 {
     cti_names all;
-    size_t counts[KIND_COUNT] = {0};
+    size_t counts[CTI_NAME_COUNT] = {0};
     CT_TRY(cti_list_dir(alloc, path, &all, err));
     ct_status st = init_names(alloc, out, all.n, err);
     if (st == CT_OK) {
@@ -222,9 +119,11 @@ static ct_status list_pattern(const ct_alloc *alloc, const char *pattern, cti_na
     }
     size_t n_folders = 0;
     for (size_t i = 0; st == CT_OK && i < found.gl_pathc; i++) {
+        ct_codec codec;
+        size_t stem;
         if (cti_path_is_dir(found.gl_pathv[i])) {
             n_folders++;
-        } else {
+        } else if (cti_name_kind_of(found.gl_pathv[i], &codec, &stem) != CTI_NAME_IDX) { /* which belongs to its .bin */
             st = add_name(alloc, out, found.gl_pathv[i], err);
         }
     }
@@ -254,19 +153,35 @@ static int compare_ids(const void *a, const void *b)
     return x->ino != y->ino ? (x->ino < y->ino ? -1 : 1) : (x->index > y->index) - (x->index < y->index);
 }
 
-/* One file under two names would be read twice. */
-static ct_status check_distinct(const ct_alloc *alloc, const cti_names *files, ct_err *err)
+/* The same name with and without the ending of a compression: two forms of the same documents. The names are sorted. */
+static ct_status check_forms(const cti_names *files, ct_err *err)
+{
+    for (size_t i = 1; i < files->n; i++) {
+        ct_codec a, b;
+        size_t n_a, n_b;
+        (void)cti_name_kind_of(files->names[i - 1], &a, &n_a);
+        (void)cti_name_kind_of(files->names[i], &b, &n_b);
+        if (a != b && n_a == n_b && memcmp(files->names[i - 1], files->names[i], n_a) == 0) {
+            return CT_FAIL(err, CT_ERR_DATA, "'%s' and '%s' are two forms of one file by their names; each document may be there once",
+                           files->names[i - 1], files->names[i]);
+        }
+    }
+    return CT_OK;
+}
+
+ct_status cti_corpus_check_distinct(const ct_alloc *alloc, const cti_names *files, ct_err *err)
 {
     file_id *ids = CT_NEW_ARRAY(alloc, file_id, files->n, err);
     if (ids == NULL) {
         return CT_ERR_MEMORY;
     }
-    ct_status st = CT_OK;
+    ct_status st = check_forms(files, err);
     for (size_t i = 0; st == CT_OK && i < files->n; i++) {
         struct stat info;
         if (stat(files->names[i], &info) != 0) {
             char buf[128];
-            st = CT_FAIL(err, CT_ERR_IO, "'%s' cannot be read: %s", files->names[i], strerror_r(errno, buf, sizeof buf));
+            st = CT_FAIL(err, errno == ENOENT ? CT_ERR_NOT_FOUND : CT_ERR_IO, "'%s' cannot be read: %s", files->names[i],
+                         errno == ELOOP ? "its symbolic links go in a circle" : strerror_r(errno, buf, sizeof buf));
         } else {
             ids[i] = (file_id){.dev = info.st_dev, .ino = info.st_ino, .index = i};
         }
@@ -307,37 +222,70 @@ static ct_status not_found(const ct_alloc *alloc, const char *path, ct_err *err)
     return st;
 }
 
-static ct_status list(const ct_alloc *alloc, const char *path, cti_names *out, ct_err *err)
+/* The .bin file of a .idx file, or of the common beginning of both names; NULL (and no error): there is none. */
+static ct_status bin_of(const ct_alloc *alloc, const char *path, char **out_bin, ct_err *err)
 {
-    if (path[0] == '\0') {
-        return CT_FAIL(err, CT_ERR_USAGE, "the dataset's path is empty");
+    const size_t n = strlen(path) - (cti_ends_with(path, ".idx") ? 4 : 0);
+    cti_str bin = {.alloc = alloc};
+    *out_bin = NULL;
+    cti_str_add_n(&bin, path, n);
+    cti_str_add(&bin, ".bin");
+    CT_TRY(cti_str_check(&bin, err));
+    if (cti_path_is_file(bin.data)) {
+        *out_bin = bin.data;
+    } else {
+        cti_str_deinit(&bin);
     }
-    if (cti_path_is_file(path)) {
-        return list_one(alloc, path, out, err);
-    }
-    if (cti_path_is_dir(path)) {
-        return list_folder(alloc, path, out, err);
-    }
-    if (cti_path_exists(path)) {
-        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "'%s' is neither a file nor a folder; a dataset must allow random access",
-                       path);
-    }
+    return CT_OK;
+}
+
+/* Why a path that stat does not follow to anything cannot be used. */
+static ct_status missing(const ct_alloc *alloc, const char *path, int code, ct_err *err)
+{
+    char buf[128];
     if (strstr(path, "://") != NULL) {
         return CT_FAIL(err, CT_ERR_UNSUPPORTED, "'%s' is an address; datasets are local files: download it first", path);
     }
-    if (strpbrk(path, "*?[{") != NULL) {
-        return list_pattern(alloc, path, out, err);
+    if (code != ENOENT && code != ENOTDIR) {
+        return CT_FAIL(err, CT_ERR_IO, "'%s' cannot be read: %s", path,
+                       code == ELOOP ? "its symbolic links go in a circle" : strerror_r(code, buf, sizeof buf));
     }
     return not_found(alloc, path, err);
+}
+
+static ct_status list(const ct_alloc *alloc, const char *path, cti_names *out, ct_err *err)
+{
+    struct stat info;
+    if (path[0] == '\0') {
+        return CT_FAIL(err, CT_ERR_USAGE, "the dataset's path is empty");
+    }
+    const int code = stat(path, &info) == 0 ? 0 : errno;
+    if (code == 0 && S_ISDIR(info.st_mode)) {
+        return list_folder(alloc, path, out, err);
+    }
+    if (code == 0 && !S_ISREG(info.st_mode)) {
+        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "'%s' is neither a file nor a folder; a dataset must allow random access",
+                       path);
+    }
+    if (code != 0 && strpbrk(path, "*?[{") != NULL && strstr(path, "://") == NULL) {
+        return list_pattern(alloc, path, out, err);
+    }
+    if (code != 0 || cti_ends_with(path, ".idx")) {
+        char *bin = NULL;
+        CT_TRY(bin_of(alloc, path, &bin, err));
+        if (bin != NULL) {
+            const ct_status st = list_one(alloc, bin, out, err);
+            ct_alloc_free(alloc, bin);
+            return st;
+        }
+    }
+    return code == 0 ? list_one(alloc, path, out, err) : missing(alloc, path, code, err);
 }
 
 ct_status cti_corpus_list(const ct_alloc *alloc, const char *path, cti_names *out_files, ct_err *err)
 {
     cti_names files = {0};
-    ct_status st = list(alloc, path, &files, err);
-    if (st == CT_OK) {
-        st = check_distinct(alloc, &files, err);
-    }
+    const ct_status st = list(alloc, path, &files, err);
     if (st != CT_OK) {
         cti_names_free(alloc, &files);
         return st;

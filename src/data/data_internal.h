@@ -4,10 +4,13 @@
 #define CTI_DATA_DATA_INTERNAL_H
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 
 #include "base/file.h"
 #include "data/data.h"
+#include "data/source.h"
+#include "data/tokens.h"
 
 #define CTI_JSONL_MAX_DEPTH 512
 
@@ -27,8 +30,8 @@ typedef struct cti_line_fault {
     char detail[200]; /* in words, with the field's name where it matters */
 } cti_line_fault;
 
-/* Checks one line (a JSON object, RFC 8259, with NaN and infinities as Python writes them; a byte order mark is left
- * out) and appends the text of its member `field` to text. A member's name may be spelt with escapes. Lone surrogate
+/* field NULL: checks only. Checks one line (a JSON object, RFC 8259, with NaN and infinities as Python writes them; a byte order
+ * mark is left out) and appends the text of its member `field` to text. A member's name may be spelt with escapes. Lone surrogate
  * escapes and ill-formed UTF-8 in the text become U+FFFD and are counted; elsewhere they are let through. No recursion.
  * Returns CT_BAD_NONE or what is wrong (fault is set and text as before). Memory: text->failed. */
 ct_bad cti_jsonl_text(const unsigned char *line, size_t size, const char *field, cti_str *text,
@@ -36,38 +39,66 @@ ct_bad cti_jsonl_text(const unsigned char *line, size_t size, const char *field,
 
 /* --- corpus_files --- */
 
-/* The files behind a path, sorted, with their formats; each exists. Caller frees with cti_names_free / ct_alloc_free. */
+/* The files behind a path, sorted; each exists. Caller frees with cti_names_free. */
 CT_MUST_CHECK ct_status cti_corpus_list(const ct_alloc *alloc, const char *path, cti_names *out_files, ct_err *err);
-/* The format of a mapped file by its name, or by its first bytes where the name says nothing. Refuses what cannot be read. */
-CT_MUST_CHECK ct_status cti_corpus_format(const char *path, const cti_file_map *map, ct_file_format *out_format,
-                                          ct_err *err);
+/* One file under two names, or one beside its compressed form, would be read twice: CT_ERR_DATA. */
+CT_MUST_CHECK ct_status cti_corpus_check_distinct(const ct_alloc *alloc, const cti_names *files, ct_err *err);
+
+/* --- corpus_format --- */
+
+/* What a file's name says. */
+typedef enum cti_name_kind {
+    CTI_NAME_LINES,
+    CTI_NAME_JSON,
+    CTI_NAME_TEXT,
+    CTI_NAME_TOKENS,
+    CTI_NAME_BIN,
+    CTI_NAME_IDX, /* belongs to a .bin */
+    CTI_NAME_OTHER,
+    CTI_NAME_REFUSED,
+    CTI_NAME_COUNT
+} cti_name_kind;
+/* out_codec: by the ending behind the kind's; out_stem: bytes of the name without that ending. */
+cti_name_kind cti_name_kind_of(const char *name, ct_codec *out_codec, size_t *out_stem);
+/* CT_ERR_UNSUPPORTED with the way out, for a name of CTI_NAME_REFUSED. */
+ct_status cti_name_refuse(const char *path, ct_err *err);
+/* The format and compression of a file by its name and first bytes. Refuses what cannot be read, with the way out. */
+CT_MUST_CHECK ct_status cti_corpus_format(const ct_alloc *alloc, const char *path, int fd, const cti_stamp *stamp,
+                                          ct_file_format *out_format, ct_codec *out_codec, ct_err *err);
 /* Bytes of a byte order mark at the start: 0 or 3. */
 size_t cti_bom_bytes(const unsigned char *data, size_t size);
 
 /* --- corpus --- */
 
 typedef struct cti_corpus_part {
-    char *path;       /* owns */
-    cti_file_map map; /* owns */
+    char *path; /* owns */
     ct_file_format format;
-    int64_t first; /* document */
+    cti_source source;
+    cti_index index;       /* JSON lines, text, llm.c */
+    cti_token_file tokens; /* files of tokens */
+    bool is_index_kept;
+    char note[600]; /* "" or a line for the log */
+    int64_t first;  /* document */
     int64_t n;
 } cti_corpus_part;
 
 struct ct_corpus {
     const ct_alloc *alloc;
     char *text_field; /* owns */
+    bool records;
+    ct_utf8_policy utf8;
+    int64_t max_document_bytes;
+    int32_t begin_id;
+    char *cache_dir;        /* owns; "": none */
     cti_corpus_part *parts; /* owns */
     int64_t n_parts;
-    int64_t *offsets; /* owns: of each document in its file */
-    int64_t n_documents, cap_documents;
+    int64_t n_documents;
     int64_t size_bytes;
+    cti_str notes; /* owns */
 };
 
 /* The last part whose first document is not after `number` and that is not empty. */
 const cti_corpus_part *cti_corpus_part_of(const ct_corpus *corpus, int64_t number);
-/* The end of the line at p: its newline, or `end`. */
-const unsigned char *cti_line_end(const unsigned char *p, const unsigned char *end);
 
 /* --- reader --- */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Documents and samples, and the processor that encodes text. */
+#include "base/hash.h"
 #include "data/document.h"
 
 const char *ct_bad_words(ct_bad bad)
@@ -111,4 +112,37 @@ static ct_status process_text(void *state, const ct_document *document, ct_sampl
 ct_processor ct_processor_of_text(const ct_text_processor *text)
 {
     return (ct_processor){.ctx = text, .open = open_text, .close = close_text, .process = process_text};
+}
+
+/* Words, digits, blanks, punctuation, contractions, scripts, marks, emoji: what rules of splitting and merging treat in their own ways. */
+static const char probe[] =
+    "The quick brown fox doesn't jump over 13 lazy dogs, it'll wait;  two  blanks\tand\r\nlines.\n\n  1234567890 3.14e-10 (x+y)*z != 0x1F\n"
+    "\xc3\x9c" "ber na\xc3\xaf" "ve caf\xc3\xa9 e\xcc\x81 \xd0\x9f\xd1\x80\xd0\xb8\xd0\xb2\xd0\xb5\xd1\x82 \xe4\xb8\xad\xe6\x96\x87"
+    "\xe3\x81\x8b\xe3\x82\xab\xef\xbc\xa1 \xd8\xb3\xd9\x84\xd8\xa7\xd9\x85 \xf0\x9f\x98\x80\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb\xc2\xa0|\n"
+    "def f(a_b, *args): return {\"k\": [a_b]*2}  # TODO https://example.org/?q=1&r=%20\n<|begin_of_text|><s>[INST]</s>\n";
+
+ct_status ct_text_processor_hash(const ct_alloc *alloc, const ct_text_processor *text, uint64_t *out_hash, ct_err *err)
+{
+    const ct_tokenizer *t = text->tokenizer;
+    ct_tokens ids = {.alloc = alloc};
+    ct_err why = {0};
+    const int32_t n = ct_tokenizer_vocab_size(t);
+    const int32_t facts[] = {(int32_t)text->flags, n, ct_tokenizer_bos_id(t), ct_tokenizer_eos_id(t)};
+    uint64_t hash = cti_hash64(facts, sizeof facts, 1);
+    for (int32_t id = 0; id < n; id++) {
+        size_t size = 0;
+        const char *token = ct_tokenizer_token_of(t, id, &size);
+        hash = token != NULL ? cti_hash64(token, size, hash) : hash + 1;
+    }
+    ct_status st = ct_tokenizer_encode(t, probe, sizeof probe - 1, text->flags, &ids, &why);
+    if (st == CT_OK) {
+        hash = cti_hash64(ids.ids, (size_t)ids.n * sizeof(int32_t), hash);
+    } else if (st == CT_ERR_DATA) { /* a vocabulary that cannot express the probe is known by its tokens */
+        st = CT_OK;
+    } else {
+        st = CT_FAIL(err, st, "%s", why.message);
+    }
+    ct_tokens_deinit(&ids);
+    *out_hash = hash != 0 ? hash : 1;
+    return st;
 }

@@ -23,6 +23,9 @@
     X(FIELD_TYPE, "text field not a string")                                                                           \
     X(FIELD_TWICE, "text field given twice")                                                                           \
     X(TOO_DEEP, "nested too deeply")                                                                                   \
+    X(UTF8, "not UTF-8")                                                                                               \
+    X(TOO_LONG, "longer than allowed")                                                                                 \
+    X(DAMAGED, "compressed data damaged")                                                                              \
     X(CONTENT, "cannot be used")
 typedef enum ct_bad {
 #define CT_BAD_ENUM(NAME, words) CT_BAD_##NAME,
@@ -84,5 +87,8 @@ typedef struct ct_text_processor {
     unsigned flags;                /* CT_ENCODE_*; usually CT_ENCODE_DOCUMENT */
 } ct_text_processor;
 ct_processor ct_processor_of_text(const ct_text_processor *text /* borrowed */);
+/* Identity of what it makes of texts, for files of tokens: XXH3-64 over flags, each token by its id, BOS, EOS and the ids of a text
+ * that many rules of splitting touch. The same for every form of one tokenizer's files; never 0. */
+CT_MUST_CHECK ct_status ct_text_processor_hash(const ct_alloc *alloc, const ct_text_processor *text, uint64_t *out_hash, ct_err *err);
 
 #endif

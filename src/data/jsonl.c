@@ -329,8 +329,8 @@ static bool scan_member(scan *s, cti_str *text, ct_text_repairs *repairs, bool *
     if (!scan_name(s, text)) {
         return false;
     }
-    const size_t size = strlen(s->field);
-    const bool is_field = text->len - mark == size && (size == 0 || memcmp(text->data + mark, s->field, size) == 0);
+    const size_t size = s->field != NULL ? strlen(s->field) : 0;
+    const bool is_field = s->field != NULL && text->len - mark == size && (size == 0 || memcmp(text->data + mark, s->field, size) == 0);
     if (!text->failed) {
         text->len = mark;
     }
@@ -381,7 +381,7 @@ static bool scan_object(scan *s, cti_str *text, ct_text_repairs *repairs)
     if (s->p < s->end) {
         return fail(s, CT_BAD_TRAILING, "something follows the object; one object a line is wanted");
     }
-    if (!found) {
+    if (!found && s->field != NULL) {
         s->p = s->line;
         return fail(s, CT_BAD_NO_FIELD, "the object has no field '%.64s'", s->field);
     }
@@ -405,7 +405,8 @@ ct_bad cti_jsonl_text(const unsigned char *line, size_t size, const char *field,
         ok = scan_value(&s);
         if (ok) {
             s.p = at;
-            ok = fail(&s, CT_BAD_NOT_OBJECT, "%s, an object with a field '%.64s' is wanted", type_name(*at), field);
+            ok = field != NULL ? fail(&s, CT_BAD_NOT_OBJECT, "%s, an object with a field '%.64s' is wanted", type_name(*at), field)
+                               : fail(&s, CT_BAD_NOT_OBJECT, "%s, an object is wanted", type_name(*at));
         }
     }
     if (text->data != NULL) {

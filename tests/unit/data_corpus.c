@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/pool.h"
 #include "data/data_internal.h"
 #include "unit/data_test.h"
 
@@ -201,8 +202,8 @@ static void folders_refused(void **state)
     put(f, "a.jsonl", "{\"text\":\"a\"}");
     put(f, "LICENSE.txt", "free");
     REFUSED(f->path, ERR_DATA, "more than one kind", "1 .jsonl, 0 .json, 1 .txt", "/*.jsonl");
-    put(f, "b.jsonl.gz", "\x1f\x8b");
-    REFUSED(f->path, ERR_UNSUPPORTED, "b.jsonl.gz", "compressed", "gzip -d");
+    put(f, "b.jsonl.bz2", "BZh");
+    REFUSED(f->path, ERR_UNSUPPORTED, "b.jsonl.bz2", "compressed with bzip2", "bzip2 -dc");
 }
 
 static void one_file_twice(void **state)
@@ -218,14 +219,21 @@ static void one_file_twice(void **state)
 static void formats_refused(void **state)
 {
     data_folder *f = *state;
-    REFUSED(put(f, "a.jsonl.zst", "x"), ERR_UNSUPPORTED, "a.jsonl.zst", "zstd -d");
-    REFUSED(put(f, "a.parquet", "PAR1"), ERR_UNSUPPORTED, "a.parquet", "column file");
-    REFUSED(put(f, "zipped.jsonl", "\x1f\x8b\x08"), ERR_UNSUPPORTED, "zipped.jsonl", "compressed");
-    REFUSED(put(f, "z.jsonl", "\x28\xb5\x2f\xfd"), ERR_UNSUPPORTED, "zstd -d");
-    REFUSED(put(f, "p.jsonl", "PAR1"), ERR_UNSUPPORTED, "column file");
-    REFUSED(put_bytes(f, "wide.txt", "\xff\xfeh\0i\0", 6), ERR_UNSUPPORTED, "UTF-16");
+    REFUSED(put(f, "a.parquet", "PAR1"), ERR_UNSUPPORTED, "a.parquet' is a Parquet file", "duckdb -c", "pandas.read_parquet('");
+    REFUSED(put(f, "p.jsonl", "PAR1"), ERR_UNSUPPORTED, "a Parquet file", "pandas.read_parquet");
+    REFUSED(put(f, "a.arrow", "x"), ERR_UNSUPPORTED, "an Arrow file", "pandas.read_feather");
+    REFUSED(put(f, "a.jsonl.xz", "x"), ERR_UNSUPPORTED, "compressed with xz", "xz -dc");
+    REFUSED(put(f, "x.jsonl", "\xfd" "7zXZ"), ERR_UNSUPPORTED, "compressed with xz");
+    REFUSED(put(f, "l.jsonl.lz4", "x"), ERR_UNSUPPORTED, "lz4 -dc");
+    REFUSED(put(f, "z.zip", "x"), ERR_UNSUPPORTED, "a zip archive");
+    REFUSED(put(f, "t.tar.gz", "x"), ERR_UNSUPPORTED, "a tar archive", "tar -xf");
+    REFUSED(put(f, "t.tgz", "x"), ERR_UNSUPPORTED, "a tar archive");
+    REFUSED(put(f, "n.npy", "x"), ERR_UNSUPPORTED, "a NumPy array", ".ctok");
+    REFUSED(put_bytes(f, "wide.txt", "\xff\xfeh\0i\0", 6), ERR_UNSUPPORTED, "UTF-16", "iconv");
+    REFUSED(put(f, "plain.jsonl.gz", "{\"text\":\"a\"}"), ERR_FORMAT, "plain.jsonl.gz", "named as gzip data", "7b 22 74 65");
     REFUSED(put(f, "array.json", " [{\"text\":\"a\"}]"), ERR_UNSUPPORTED, "one JSON array", "jq");
-    REFUSED(put(f, "tokens.bin", "abc"), ERR_UNSUPPORTED, "of no kind that is known");
+    REFUSED(put(f, "tokens.bin", "abc"), ERR_FORMAT, "no file of tokens that is known", ".idx");
+    REFUSED(put(f, "tokens.dump", "abc"), ERR_UNSUPPORTED, "of no kind that is known");
     REFUSED(put(f, "empty.jsonl", ""), ERR_DATA, "has no document");
     REFUSED(put(f, "blank.jsonl", BOM "\n \r\n\t\n"), ERR_DATA, "has no document");
 }
@@ -262,6 +270,7 @@ static void out_of_memory(void **state)
     data_folder *f = *state;
     put(f, "a.jsonl", "{\"text\":\"a\"}\n{\"text\":\"b\"}");
     put(f, "b.jsonl", "{\"text\":\"c\"}");
+    cti_pool_set_threads(1); /* the allocator that fails counts for one thread */
     for (int64_t at = 1;; at++) {
         test_alloc t;
         test_alloc_init(&t, at);
