@@ -22,10 +22,12 @@
  * nothing is lost. Positions count within the document and start again at 0 at a row's start. Documents of fewer than 2
  * ids give nothing. This is TorchTitan's order without shuffling where G is its data-parallel degree.
  *
- * What it does not do yet: shuffling, mixing, first-fit packing, token files, compressed files (refused by name).
+ * What it does not do yet: shuffling, mixing, first-fit packing.
  *
  * Headers: document.h (documents, samples, processors), corpus.h (files and their documents), loader.h (batches, state).
- * Files: dataset (names), corpus_files (paths to files), corpus (index), reader (one thread's reads), jsonl (one line),
+ * Files: dataset (names), corpus_files (paths to files), corpus_format (what a file is), source, decode, cursor (a file's contents by
+ * offset), index, index_cache (where documents begin), tokens, tokens_megatron (files of tokens), output (files written whole or not
+ * at all), corpus (files together), reader (one thread's reads), jsonl (one line),
  * text_repair (UTF-8), document (the processor of text), stream (cursor and packing), loader (batches), loader_thread
  * (prefetch), loader_state (resume), entropy.
  */

@@ -53,6 +53,9 @@ ct_status ct_loader_create(const ct_alloc *alloc, const ct_corpus *corpus, const
                            const ct_loader_options *options, ct_loader **out_loader, ct_err *err)
 {
     CT_TRY(check_options(corpus, options, err));
+    if (options->bad_policy == CT_BAD_FAIL) {
+        CT_TRY(ct_corpus_check_whole(corpus, err));
+    }
     ct_loader *loader = CT_NEW(alloc, ct_loader, err);
     if (loader == NULL) {
         return CT_ERR_MEMORY;

@@ -18,6 +18,7 @@ ct_status cti_maker_init(cti_maker *maker, const ct_alloc *alloc, const ct_corpu
         return CT_ERR_MEMORY;
     }
     CT_TRY(ct_reader_create(alloc, corpus, &maker->reader, err));
+    ct_reader_expect(maker->reader, options->n_local_streams);
     if (processor->open != NULL) {
         CT_TRY(processor->open(processor->ctx, alloc, &maker->state, err));
     }

@@ -376,7 +376,7 @@ static void log_host_memory(const cti_trainer *t)
 {
     char batches[32], corpus[32], allowance[32];
     const int64_t batch_bytes = t->accumulation * t->local_batch * t->seq_len * 7 * (int64_t)sizeof(int32_t);
-    CT_INFO(t->log, "Host memory beside it: batches %s, corpus %s (mapped), allowance %s",
+    CT_INFO(t->log, "Host memory beside it: batches %s, corpus %s (read piece by piece), allowance %s",
             cti_format_bytes(3 * batch_bytes, batches), /* the loader's thread keeps two more */
             cti_format_bytes(ct_corpus_size_bytes(t->corpus), corpus), cti_format_bytes(CTI_HOST_ALLOWANCE_BYTES, allowance));
 }

@@ -223,7 +223,7 @@ static void formats_refused(void **state)
     REFUSED(put(f, "p.jsonl", "PAR1"), ERR_UNSUPPORTED, "a Parquet file", "pandas.read_parquet");
     REFUSED(put(f, "a.arrow", "x"), ERR_UNSUPPORTED, "an Arrow file", "pandas.read_feather");
     REFUSED(put(f, "a.jsonl.xz", "x"), ERR_UNSUPPORTED, "compressed with xz", "xz -dc");
-    REFUSED(put(f, "x.jsonl", "\xfd" "7zXZ"), ERR_UNSUPPORTED, "compressed with xz");
+    REFUSED(put_bytes(f, "x.jsonl", "\xfd" "7zXZ\0", 6), ERR_UNSUPPORTED, "compressed with xz");
     REFUSED(put(f, "l.jsonl.lz4", "x"), ERR_UNSUPPORTED, "lz4 -dc");
     REFUSED(put(f, "z.zip", "x"), ERR_UNSUPPORTED, "a zip archive");
     REFUSED(put(f, "t.tar.gz", "x"), ERR_UNSUPPORTED, "a tar archive", "tar -xf");
