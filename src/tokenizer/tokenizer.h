@@ -174,7 +174,8 @@ CT_MUST_CHECK ct_status ct_tokenizer_decode(const ct_tokenizer *tokenizer, const
 typedef struct ct_decode_stream {
     unsigned char held[4];
     int n_held;
-    bool started;
+    bool started, owes_blank;
+    int32_t n_stripped;
 } ct_decode_stream;
 CT_MUST_CHECK ct_status ct_decode_stream_push(ct_decode_stream *stream, const ct_tokenizer *tokenizer, int32_t id,
                                               unsigned flags, cti_str *out, ct_err *err);

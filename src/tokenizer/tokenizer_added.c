@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Added tokens: found in the text before anything else, leftmost first, the longest at each place. */
-#include <utf8proc.h>
-
 #include "tokenizer/tokenizer_internal.h"
 
 /* --- the trie --- */
@@ -85,21 +83,6 @@ static int32_t trie_longest(const cti_trie *trie, const char *text, size_t size,
 
 /* --- characters round a token --- */
 
-static bool is_space(uint32_t cp)
-{
-    return (cp >= 9 && cp <= 13) || cp == 32 || cp == 0x85 || cp == 0xa0 || cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200a) ||
-           cp == 0x2028 || cp == 0x2029 || cp == 0x202f || cp == 0x205f || cp == 0x3000;
-}
-
-/* \w of UTS 18: Alphabetic, marks, decimal digits, connector punctuation, join controls. */
-static bool is_word(uint32_t cp)
-{
-    const utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)cp);
-    return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_NL) || c == UTF8PROC_CATEGORY_PC || cp == 0x200c ||
-           cp == 0x200d || (cp >= 0x24b6 && cp <= 0x24e9) || (cp >= 0x1f130 && cp <= 0x1f149) ||
-           (cp >= 0x1f150 && cp <= 0x1f169) || (cp >= 0x1f170 && cp <= 0x1f189);
-}
-
 /* The character before `at`; *out_start: where it begins. at > 0. */
 static uint32_t char_before(const char *text, size_t at, size_t *out_start)
 {
@@ -124,8 +107,8 @@ static uint32_t char_at(const char *text, size_t size, size_t at, size_t *out_en
 static bool stands_alone(const char *text, size_t size, size_t start, size_t end)
 {
     size_t unused = 0;
-    return (start == 0 || !is_word(char_before(text, start, &unused))) &&
-           (end == size || !is_word(char_at(text, size, end, &unused)));
+    return (start == 0 || !cti_is_word(char_before(text, start, &unused))) &&
+           (end == size || !cti_is_word(char_at(text, size, end, &unused)));
 }
 
 /* --- walking through a text --- */
@@ -150,11 +133,11 @@ bool cti_added_next(const ct_tokenizer *tok, const cti_trie *trie, const char *t
             continue;
         }
         size_t start = at;
-        for (size_t before = start; token->lstrip && start > walk->place && is_space(char_before(text, start, &before));) {
+        for (size_t before = start; token->lstrip && start > walk->place && cti_is_space(char_before(text, start, &before));) {
             start = before;
         }
         walk->search = end;
-        for (size_t after = end; token->rstrip && end < size && is_space(char_at(text, size, end, &after));) {
+        for (size_t after = end; token->rstrip && end < size && cti_is_space(char_at(text, size, end, &after));) {
             end = after;
         }
         walk->token = (cti_hit){.added = value, .start = start, .end = end};
@@ -243,7 +226,7 @@ ct_status cti_added_finish(ct_tokenizer *tok, cti_scratch *scratch, ct_err *err)
         cti_trie *tries = tok->raw;
         if (token->normalized) {
             tries = tok->normed;
-            CT_TRY(cti_normalize(tok->norms, tok->n_norms, scratch, text, size, &text, &size, err));
+            CT_TRY(cti_normalize(tok->norms, tok->n_norms, scratch, text, size, &text, &size, NULL, err));
         }
         CT_TRY(cti_trie_add(&tries[1], tok->alloc, text, size, (int32_t)i, err));
         if (!token->special) {

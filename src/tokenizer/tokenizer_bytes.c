@@ -74,6 +74,30 @@ bool cti_alphabet_to_bytes(const char *text, size_t size, cti_str *out)
     return true;
 }
 
+bool cti_base64_decode(const char *text, size_t size, cti_str *out)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    if (size % 4 != 0 || !cti_str_reserve(out, size / 4 * 3)) {
+        return size == 0;
+    }
+    const size_t n_pad = size == 0 ? 0 : (size_t)(text[size - 1] == '=') + (size_t)(text[size - 1] == '=' && text[size - 2] == '=');
+    for (size_t i = 0; i < size; i += 4) {
+        uint32_t word = 0;
+        for (size_t k = 0; k < 4; k++) {
+            const bool is_pad = i + k >= size - n_pad;
+            const char *digit = is_pad ? digits : memchr(digits, text[i + k], 64);
+            if (digit == NULL) {
+                return false;
+            }
+            word = word << 6 | (uint32_t)(digit - digits);
+        }
+        for (size_t k = 0; k < 3 && (i + 4 < size || k < 3 - n_pad); k++) {
+            cti_str_add_char(out, (char)(word >> (16 - 8 * k) & 0xff));
+        }
+    }
+    return true;
+}
+
 bool cti_utf8_is_valid(const char *text, size_t size)
 {
     const unsigned char *p = (const unsigned char *)text, *end = p + size;

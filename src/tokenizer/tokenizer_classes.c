@@ -3,6 +3,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <pthread.h>
+#include <utf8proc.h>
 
 #include "base/base.h"
 #include "tokenizer/tokenizer_internal.h"
@@ -56,6 +57,23 @@ static bool ask(uint8_t *flat, unsigned char *text)
     return ok;
 }
 
+/* What patterns have beyond the tables of the PCRE2 library at hand. */
+static void add_newer(uint8_t *flat)
+{
+    for (uint32_t cp = 0; cp < 0x110000; cp++) {
+        const int c = cti_newer_category(cp);
+        if (c >= 0) {
+            flat[cp] = c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LT   ? CTI_CLASS_UPPER
+                       : c == UTF8PROC_CATEGORY_LL                              ? CTI_CLASS_LOWER
+                       : c == UTF8PROC_CATEGORY_LM || c == UTF8PROC_CATEGORY_LO ? CTI_CLASS_OTHER_LETTER
+                       : c <= UTF8PROC_CATEGORY_ME                              ? CTI_CLASS_MARK
+                       : c <= UTF8PROC_CATEGORY_NO                              ? CTI_CLASS_NUMBER
+                       : c <= UTF8PROC_CATEGORY_SO                              ? CTI_CLASS_SIGN
+                                                                                : CTI_CLASS_REST;
+        }
+    }
+}
+
 /* Equal pages are kept once. */
 static bool fold(const uint8_t *flat)
 {
@@ -86,7 +104,9 @@ const cti_classes *cti_classes_get(const ct_alloc *alloc)
         unsigned char *text = ct_alloc_resize(alloc, NULL, 4 * 0x110000, 1, NULL);
         if (flat != NULL && text != NULL) { /* without memory the next caller tries again */
             memset(flat, CTI_CLASS_REST, 0x110000);
-            state = ask(flat, text) && fold(flat) ? MADE : FAILED;
+            const bool ok = ask(flat, text);
+            add_newer(flat);
+            state = ok && fold(flat) ? MADE : FAILED;
         }
         ct_alloc_free(alloc, flat);
         ct_alloc_free(alloc, text);

@@ -13,50 +13,141 @@ static int fallback_byte(const char *text, size_t size)
     return high && low ? (int)(16 * (high - digits) + (low - digits)) : -1;
 }
 
-static void replace_all(const cti_dec *dec, const char *text, size_t size, cti_str *out)
+void cti_dec_deinit(cti_dec *dec, const ct_alloc *alloc)
+{
+    cti_pattern_deinit(&dec->pattern, alloc);
+    ct_alloc_free(alloc, dec->text);
+}
+
+static void replace_all(const char *text, size_t size, const char *from, size_t from_size, const char *to, cti_str *out)
 {
     const char *p = text, *end = text + size;
-    while (p < end) {
-        const char *hit = memmem(p, (size_t)(end - p), dec->from, dec->from_size);
-        cti_str_add_n(out, p, (size_t)((hit ? hit : end) - p));
-        if (hit == NULL) {
-            break;
-        }
-        cti_str_add_n(out, dec->to, dec->to_size);
-        p = hit + dec->from_size;
+    for (const char *hit; (hit = memmem(p, (size_t)(end - p), from, from_size)) != NULL; p = hit + from_size) {
+        cti_str_add_n(out, p, (size_t)(hit - p));
+        cti_str_add(out, to);
     }
+    cti_str_add_n(out, p, (size_t)(end - p));
 }
 
-/* Appends the bytes of one token to tok->decoded. a, b: scratch. */
-static void decode_token(ct_tokenizer *tok, const char *text, size_t size, bool is_added, cti_str *a, cti_str *b)
+/* Takes the mark off both ends, so often at most. */
+static void strip_token(const cti_dec *dec, const char *text, size_t size, cti_str *out)
 {
-    cti_str_reset(a);
-    cti_str_add_n(a, text, size);
-    for (size_t i = 0; i < tok->n_decs; i++) {
-        const cti_dec *dec = &tok->decs[i];
-        cti_str_reset(b);
-        const int byte = dec->kind == CTI_DEC_BYTE_FALLBACK ? fallback_byte(cti_str_text(a), a->len) : -1;
-        if (dec->kind == CTI_DEC_REPLACE) {
-            replace_all(dec, cti_str_text(a), a->len, b);
-        } else if (byte >= 0) {
-            cti_str_add_char(b, (char)byte);
-        } else if (dec->kind != CTI_DEC_BYTE_LEVEL || is_added || !cti_alphabet_to_bytes(cti_str_text(a), a->len, b)) {
-            continue; /* this step leaves the token alone; an added token is its own text */
-        }
-        const cti_str swap = *a;
-        *a = *b;
-        *b = swap;
+    const size_t n = strlen(dec->mark);
+    for (int64_t i = 0; i < dec->start && size >= n && memcmp(text, dec->mark, n) == 0; i++) {
+        text += n;
+        size -= n;
     }
-    cti_str_add_n(&tok->decoded, cti_str_text(a), a->len);
+    for (int64_t i = 0; i < dec->stop && size >= n && memcmp(text + size - n, dec->mark, n) == 0; i++) {
+        size -= n;
+    }
+    cti_str_add_n(out, text, size);
 }
 
-ct_status cti_decode_prepare(ct_tokenizer *tok, ct_err *err)
+/* WordPiece. The clean-up is that of the library, a token at a time and in this order. */
+static void wordpiece_token(const cti_dec *dec, const char *text, size_t size, int place, cti_str *out, cti_str *tmp)
+{
+    static const char *const pairs[][2] = {{" .", "."},    {" ?", "?"},     {" !", "!"},           {" ,", ","},
+                                           {" ' ", "'"},   {" n't", "n't"}, {" 'm", "'m"},         {" do not", " don't"},
+                                           {" 's", "'s"},  {" 've", "'ve"}, {" 're", "'re"}};
+    if (place == CTI_PLACE_FIRST) {
+        cti_str_add_n(out, text, size);
+    } else if (size >= dec->text_size && memcmp(text, dec->text, dec->text_size) == 0) {
+        cti_str_add_n(out, text + dec->text_size, size - dec->text_size);
+    } else {
+        cti_str_add_char(out, ' ');
+        cti_str_add_n(out, text, size);
+    }
+    for (size_t i = 0; dec->cleanup && i < sizeof pairs / sizeof *pairs; i++) {
+        cti_str_reset(tmp);
+        replace_all(cti_str_text(out), out->len, pairs[i][0], strlen(pairs[i][0]), pairs[i][1], tmp);
+        const cti_str swap = *out;
+        *out = *tmp;
+        *tmp = swap;
+    }
+}
+
+typedef struct decoding {
+    ct_tokenizer *tok;
+    cti_matcher *matcher;
+    cti_str a, b, tmp;
+} decoding;
+
+/* One step on the token in d->a; what it makes is in d->b. False: it leaves the token alone. */
+static bool step(decoding *d, const cti_dec *dec, int place, bool is_added, ct_status *st, ct_err *err)
+{
+    const char *text = cti_str_text(&d->a);
+    const size_t size = d->a.len;
+    cti_str_reset(&d->b);
+    switch (dec->kind) {
+    case CTI_DEC_BYTE_LEVEL: /* an added token is its own text */
+        return !is_added && cti_alphabet_to_bytes(text, size, &d->b);
+    case CTI_DEC_BYTE_FALLBACK: {
+        const int byte = fallback_byte(text, size);
+        if (byte >= 0) {
+            cti_str_add_char(&d->b, (char)byte);
+        }
+        return byte >= 0;
+    }
+    case CTI_DEC_REPLACE:
+        *st = cti_pattern_replace(&dec->pattern, d->matcher, text, size, dec->text, dec->text_size, &d->b, err);
+        return true;
+    case CTI_DEC_STRIP:
+        strip_token(dec, text, size, &d->b);
+        return true;
+    case CTI_DEC_METASPACE:
+        replace_all(text, size, dec->mark, strlen(dec->mark), place == CTI_PLACE_FIRST && dec->by_first ? "" : " ", &d->b);
+        return true;
+    case CTI_DEC_WORDPIECE:
+        wordpiece_token(dec, text, size, place, &d->b, &d->tmp);
+        return true;
+    case CTI_DEC_BPE:
+        replace_all(text, size, dec->text, dec->text_size, place == CTI_PLACE_LAST ? "" : " ", &d->b);
+        return true;
+    case CTI_DEC_COUNT:
+        break;
+    }
+    return false;
+}
+
+static ct_status decode_all_tokens(decoding *d, int place, const bool *is_added, ct_err *err)
+{
+    ct_tokenizer *tok = d->tok;
+    cti_decoded *table = &tok->decoded[place];
+    ct_status st = CT_OK;
+    table->bytes.alloc = tok->alloc;
+    table->at = CT_NEW_ARRAY(tok->alloc, size_t, tok->vocab.n_ids + 1, err);
+    if (table->at == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    for (int32_t id = 0; id < tok->vocab.n_ids; id++) {
+        table->at[id] = table->bytes.len;
+        if (!cti_vocab_has(&tok->vocab, id)) {
+            continue;
+        }
+        cti_str_reset(&d->a);
+        cti_str_add_n(&d->a, cti_vocab_text(&tok->vocab, id), (size_t)tok->vocab.tokens[id].size);
+        for (size_t i = 0; i < tok->n_decs; i++) {
+            if (step(d, &tok->decs[i], place, is_added[id], &st, err)) {
+                const cti_str swap = d->a;
+                d->a = d->b;
+                d->b = swap;
+            }
+            CT_TRY(st);
+        }
+        cti_str_add_n(&table->bytes, cti_str_text(&d->a), d->a.len);
+    }
+    table->at[tok->vocab.n_ids] = table->bytes.len;
+    CT_TRY(cti_str_check(&d->a, err));
+    CT_TRY(cti_str_check(&d->b, err));
+    return cti_str_check(&table->bytes, err);
+}
+
+ct_status cti_decode_prepare(ct_tokenizer *tok, cti_matcher *matcher, ct_err *err)
 {
     const int32_t n = tok->vocab.n_ids;
     bool *is_added = CT_NEW_ARRAY(tok->alloc, bool, n, err);
     tok->special = CT_NEW_ARRAY(tok->alloc, bool, n, err);
-    tok->decoded_at = CT_NEW_ARRAY(tok->alloc, size_t, n + 1, err);
-    if (is_added == NULL || tok->special == NULL || tok->decoded_at == NULL) {
+    if (is_added == NULL || tok->special == NULL) {
         ct_alloc_free(tok->alloc, is_added);
         return CT_ERR_MEMORY;
     }
@@ -64,44 +155,58 @@ ct_status cti_decode_prepare(ct_tokenizer *tok, ct_err *err)
         is_added[tok->added[i].id] = true;
         tok->special[tok->added[i].id] = tok->added[i].special;
     }
-    cti_str a = {.alloc = tok->alloc}, b = {.alloc = tok->alloc};
-    for (int32_t id = 0; id < n; id++) {
-        tok->decoded_at[id] = tok->decoded.len;
-        if (cti_vocab_has(&tok->vocab, id)) {
-            decode_token(tok, cti_vocab_text(&tok->vocab, id), (size_t)tok->vocab.tokens[id].size, is_added[id], &a, &b);
-        }
+    bool wanted[CTI_PLACE_COUNT] = {[CTI_PLACE_INSIDE] = true};
+    for (size_t i = 0; i < tok->n_decs; i++) {
+        wanted[CTI_PLACE_FIRST] |= tok->decs[i].by_first;
+        wanted[CTI_PLACE_LAST] |= tok->decs[i].by_last;
     }
-    tok->decoded_at[n] = tok->decoded.len;
-    ct_status st = cti_str_check(&a, err);
-    st = st == CT_OK ? cti_str_check(&b, err) : st;
-    st = st == CT_OK ? cti_str_check(&tok->decoded, err) : st;
-    cti_str_deinit(&a);
-    cti_str_deinit(&b);
+    decoding d = {.tok = tok,
+                  .matcher = matcher,
+                  .a = {.alloc = tok->alloc},
+                  .b = {.alloc = tok->alloc},
+                  .tmp = {.alloc = tok->alloc}};
+    ct_status st = CT_OK;
+    for (int place = 0; place < CTI_PLACE_COUNT && st == CT_OK; place++) {
+        st = wanted[place] ? decode_all_tokens(&d, place, is_added, err) : CT_OK;
+    }
+    cti_str_deinit(&d.a);
+    cti_str_deinit(&d.b);
+    cti_str_deinit(&d.tmp);
     ct_alloc_free(tok->alloc, is_added);
     return st;
 }
 
-/* Appends one token's bytes. *started: something came before. */
-static ct_status emit(const ct_tokenizer *tok, int32_t id, unsigned flags, bool *started, cti_str *out, ct_err *err)
+/* Where a text of tokens is at. */
+typedef struct place {
+    bool started;    /* a token came before */
+    int32_t n_strip; /* how often the mark may still be taken off */
+} place;
+
+/* Appends one token's bytes. */
+static void emit(const ct_tokenizer *tok, int32_t id, bool is_last, place *at, cti_str *out)
+{
+    const cti_decoded *first = &tok->decoded[CTI_PLACE_FIRST], *last = &tok->decoded[CTI_PLACE_LAST];
+    const cti_decoded *table = !at->started && first->at ? first : is_last && last->at ? last : &tok->decoded[CTI_PLACE_INSIDE];
+    const char *bytes = cti_str_text(&table->bytes) + table->at[id];
+    size_t size = table->at[id + 1] - table->at[id];
+    if (at->started && !tok->has_decoder) {
+        cti_str_add_char(out, ' ');
+    }
+    const size_t n = strlen(tok->strip_mark);
+    for (; at->n_strip > 0 && size >= n && memcmp(bytes, tok->strip_mark, n) == 0; at->n_strip--) {
+        bytes += n;
+        size -= n;
+    }
+    at->n_strip = size > 0 ? 0 : at->n_strip;
+    at->started = true;
+    cti_str_add_n(out, bytes, size);
+}
+
+static ct_status check_id(const ct_tokenizer *tok, int32_t id, ct_err *err)
 {
     if (!cti_vocab_has(&tok->vocab, id)) {
         return CT_FAIL(err, CT_ERR_RANGE, "id %d has no token (ids are 0..%d)", (int)id, (int)tok->vocab.n_ids - 1);
     }
-    if ((flags & CT_DECODE_SKIP_SPECIAL) && tok->special[id]) {
-        return CT_OK;
-    }
-    const char *bytes = cti_str_text(&tok->decoded) + tok->decoded_at[id];
-    size_t size = tok->decoded_at[id + 1] - tok->decoded_at[id];
-    if (*started && !tok->has_decoder) {
-        cti_str_add_char(out, ' ');
-    }
-    const size_t strip = strlen(tok->strip_first);
-    if (!*started && strip > 0 && size >= strip && memcmp(bytes, tok->strip_first, strip) == 0) {
-        bytes += strip;
-        size -= strip;
-    }
-    *started = true;
-    cti_str_add_n(out, bytes, size);
     return CT_OK;
 }
 
@@ -109,14 +214,21 @@ ct_status ct_tokenizer_decode(const ct_tokenizer *tok, const int32_t *ids, int64
                               ct_err *err)
 {
     const size_t before = out->len;
-    bool started = false;
-    ct_status st = CT_OK;
-    for (int64_t i = 0; i < n_ids && st == CT_OK; i++) {
-        st = emit(tok, ids[i], flags, &started, out, err);
+    const bool skips = (flags & CT_DECODE_SKIP_SPECIAL) != 0;
+    place at = {.n_strip = tok->strip_count};
+    int64_t n = n_ids; /* up to the last one that is shown */
+    for (int64_t i = 0; i < n_ids; i++) {
+        CT_TRY(check_id(tok, ids[i], err));
     }
-    if (st == CT_OK) {
-        st = cti_str_check(out, err);
+    while (n > 0 && skips && tok->special[ids[n - 1]]) {
+        n--;
     }
+    for (int64_t i = 0; i < n; i++) {
+        if (!(skips && tok->special[ids[i]])) {
+            emit(tok, ids[i], i + 1 == n, &at, out);
+        }
+    }
+    const ct_status st = cti_str_check(out, err);
     if (st != CT_OK && out->len > before) {
         out->len = before;
         out->data[before] = '\0';
@@ -124,37 +236,58 @@ ct_status ct_tokenizer_decode(const ct_tokenizer *tok, const int32_t *ids, int64
     return st;
 }
 
+/* --- one token at a time --- */
+
+/* Appends whole characters of bytes, U+FFFD for what cannot become one; holds back a beginning. */
+static void push_bytes(ct_decode_stream *stream, const cti_str *bytes, cti_str *out)
+{
+    const unsigned char *p = (const unsigned char *)cti_str_text(bytes), *end = p + bytes->len;
+    stream->n_held = 0;
+    while (p < end) {
+        const int n = cti_utf8_len(p, end);
+        if (n > 0) {
+            cti_str_add_n(out, p, (size_t)n);
+            p += n;
+            continue;
+        }
+        bool open = false;
+        const size_t bad = cti_utf8_ill_formed(p, end, &open);
+        if (open) {
+            memcpy(stream->held, p, bad);
+            stream->n_held = (int)bad;
+        } else {
+            cti_str_add(out, "\xef\xbf\xbd");
+        }
+        p += bad;
+    }
+}
+
 ct_status ct_decode_stream_push(ct_decode_stream *stream, const ct_tokenizer *tok, int32_t id, unsigned flags, cti_str *out,
                                 ct_err *err)
 {
+    CT_TRY(check_id(tok, id, err));
+    if ((flags & CT_DECODE_SKIP_SPECIAL) && tok->special[id]) {
+        return CT_OK;
+    }
     cti_str bytes = {.alloc = tok->alloc};
     cti_str_add_n(&bytes, stream->held, (size_t)stream->n_held);
-    ct_status st = emit(tok, id, flags, &stream->started, &bytes, err);
-    st = st == CT_OK ? cti_str_check(&bytes, err) : st;
+    if (stream->owes_blank) { /* the token before was not the last */
+        cti_str_add_char(&bytes, ' ');
+    }
+    place at = {.started = stream->started, .n_strip = tok->strip_count - stream->n_stripped};
+    /* A decoder that treats the last token otherwise makes its suffix a blank: the blank waits for the next token. */
+    const cti_decoded *inside = &tok->decoded[CTI_PLACE_INSIDE], *last = &tok->decoded[CTI_PLACE_LAST];
+    const size_t n_inside = inside->at[id + 1] - inside->at[id], n_last = last->at ? last->at[id + 1] - last->at[id] : 0;
+    stream->owes_blank = last->at && n_inside == n_last + 1 && cti_str_text(&inside->bytes)[inside->at[id + 1] - 1] == ' ';
+    emit(tok, id, stream->owes_blank, &at, &bytes);
+    stream->started = at.started;
+    stream->n_stripped = tok->strip_count - at.n_strip;
+    const ct_status st = cti_str_check(&bytes, err);
     if (st == CT_OK) {
-        const unsigned char *p = (const unsigned char *)cti_str_text(&bytes), *end = p + bytes.len;
-        stream->n_held = 0;
-        while (p < end) {
-            const int n = cti_utf8_len(p, end);
-            if (n > 0) {
-                cti_str_add_n(out, p, (size_t)n);
-                p += n;
-                continue;
-            }
-            bool open = false;
-            const size_t bad = cti_utf8_ill_formed(p, end, &open);
-            if (open) {
-                memcpy(stream->held, p, bad);
-                stream->n_held = (int)bad;
-            } else {
-                cti_str_add(out, "\xef\xbf\xbd");
-            }
-            p += bad;
-        }
-        st = cti_str_check(out, err);
+        push_bytes(stream, &bytes, out);
     }
     cti_str_deinit(&bytes);
-    return st;
+    return st == CT_OK ? cti_str_check(out, err) : st;
 }
 
 void ct_decode_stream_finish(ct_decode_stream *stream, cti_str *out)

@@ -32,7 +32,9 @@ static ct_status encode_stretch(const ct_tokenizer *tok, cti_scratch *scratch, c
 {
     const char *normed = NULL;
     size_t normed_size = 0;
-    CT_TRY(cti_normalize(tok->norms, tok->n_norms, scratch, text, size, &normed, &normed_size, err));
+    bool starts = true;
+    CT_TRY(cti_normalize(tok->norms, tok->n_norms, scratch, text, size, &normed, &normed_size,
+                         tok->wants_start && origin == 0 ? &starts : NULL, err));
     const bool is_same = normed == text;
     cti_added_walk walk = {0};
     cti_hit hit;
@@ -43,7 +45,7 @@ static ct_status encode_stretch(const ct_tokenizer *tok, cti_scratch *scratch, c
             const cti_piece piece = {.text = normed + hit.start,
                                      .size = hit.end - hit.start,
                                      .origin = origin + (is_same ? hit.start : 0),
-                                     .at_start = origin + hit.start == 0};
+                                     .at_start = origin + hit.start == 0 && starts};
             CT_TRY(encode_plain(tok, scratch, &piece, tokens, err));
         }
     }

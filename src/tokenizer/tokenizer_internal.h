@@ -85,11 +85,32 @@ void cti_bytes_to_alphabet(const char *bytes, size_t size, cti_str *out);
 /* Appends the bytes that text stands for; false (nothing appended) where a character is not of the alphabet. */
 bool cti_alphabet_to_bytes(const char *text, size_t size, cti_str *out);
 
+/* Standard alphabet, '=' at the end; appends. False where text is not base64. */
+bool cti_base64_decode(const char *text, size_t size, cti_str *out);
+
 /* UTF-8: ill-formed parts become U+FFFD, one for each maximal part. True where text is well-formed (out untouched). */
 bool cti_utf8_is_valid(const char *text, size_t size);
 void cti_utf8_repair(const char *text, size_t size, cti_str *out);
 /* Length of the maximal ill-formed part at p (1..3); *out_open: it reaches `end` and more bytes could complete it. */
 size_t cti_utf8_ill_formed(const unsigned char *p, const unsigned char *end, bool *out_open);
+
+/* --- classes of characters as the library's components have them (tokenizer_unicode.c) --- */
+
+int cti_category(uint32_t cp);              /* general category of Unicode 16: utf8proc's constants */
+int cti_newer_category(uint32_t cp);        /* the same for what Unicode 15 and 16 added; -1 for all others */
+bool cti_is_space(uint32_t cp);             /* White_Space */
+bool cti_is_word(uint32_t cp);              /* \w of the library's own components; its split patterns differ, see WORD_SET */
+bool cti_is_combining_mark(uint32_t cp);    /* StripAccents */
+bool cti_is_nonspacing_mark(uint32_t cp);   /* BertNormalizer */
+bool cti_is_punctuation(uint32_t cp);       /* Punctuation, BertPreTokenizer */
+bool cti_is_numeric(uint32_t cp);           /* Digits */
+bool cti_is_bert_removed(uint32_t cp);      /* BertNormalizer's clean_text */
+bool cti_is_chinese(uint32_t cp);           /* BertNormalizer's handle_chinese_chars */
+uint32_t cti_to_lower(uint32_t cp);         /* of one character to one: U+0130 is the caller's */
+bool cti_decomposes(uint32_t cp);           /* the normal forms know the character */
+int cti_combining_class(uint32_t cp);       /* as the normal forms know it */
+/* Appends, for a class of a pattern, what Unicode 15 and 16 added to a property: "L", "Lu" and so on, or "Han". */
+void cti_unicode_newer_ranges(const char *property, cti_str *out);
 
 /* --- regular expressions (tokenizer_regex.c) --- */
 
@@ -118,14 +139,18 @@ CT_MUST_CHECK ct_status cti_regex_find_plain(const cti_regex *regex, cti_matcher
 #define CTI_SPACE_SET                                                                                                  \
     "\\x09-\\x0d\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 
-/* --- what a pattern of the file is: a literal or a regular expression --- */
+/* --- what a pattern of the file is: a literal, a regular expression or a class of characters --- */
 
 typedef struct cti_pattern {
-    cti_regex *regex; /* owns; NULL: literal */
+    bool (*is_in)(uint32_t cp); /* NULL: not a class of characters, which matches one at a time */
+    cti_regex *regex;           /* owns; NULL: literal */
     char *literal;    /* owns */
     size_t literal_size;
 } cti_pattern;
 void cti_pattern_deinit(cti_pattern *pattern, const ct_alloc *alloc);
+/* Appends text with each match replaced. */
+CT_MUST_CHECK ct_status cti_pattern_replace(const cti_pattern *pattern, cti_matcher *matcher, const char *text,
+                                            size_t size, const char *by, size_t by_size, cti_str *out, ct_err *err);
 /* Walks the matches of a pattern over one text, empty ones included, each empty one once. */
 typedef struct cti_walk {
     const cti_pattern *pattern;
@@ -154,6 +179,7 @@ typedef enum cti_step_kind {
     CTI_STEP_SPLIT,
     CTI_STEP_BYTES,     /* bytes to the byte alphabet */
     CTI_STEP_METASPACE, /* blanks become `mark`, and one is put in front by scheme */
+    CTI_STEP_FIXED,     /* pieces of `length` characters */
     CTI_STEP_COUNT
 } cti_step_kind;
 
@@ -163,6 +189,7 @@ typedef struct cti_step {
     cti_behaviour behaviour;
     bool invert;
     char mark[5]; /* METASPACE: one character in UTF-8 */
+    int64_t length; /* FIXED */
     cti_scheme scheme;
 } cti_step;
 
@@ -196,30 +223,64 @@ typedef enum cti_norm_kind {
     CTI_NORM_NFKC,
     CTI_NORM_NFKD,
     CTI_NORM_LOWERCASE,
+    CTI_NORM_STRIP_ACCENTS,
+    CTI_NORM_NMT,
+    CTI_NORM_CLEAN,      /* BertNormalizer's parts: control characters go, blanks become U+0020 */
+    CTI_NORM_CHINESE,    /* a blank before and after each ideograph */
+    CTI_NORM_NONSPACING, /* nonspacing marks go */
+    CTI_NORM_STRIP,
+    CTI_NORM_BYTE_LEVEL,
     CTI_NORM_REPLACE,
     CTI_NORM_PREPEND,
+    CTI_NORM_CHARSMAP,
     CTI_NORM_COUNT
 } cti_norm_kind;
+typedef struct cti_charsmap cti_charsmap; /* SentencePiece's table of replacements (tokenizer_charsmap.c) */
 typedef struct cti_norm {
     cti_norm_kind kind;
     cti_pattern pattern; /* owns; REPLACE */
     char *content;       /* owns; REPLACE, PREPEND */
     size_t content_size;
+    bool left, right;       /* STRIP */
+    cti_charsmap *charsmap; /* owns; CHARSMAP */
 } cti_norm;
+void cti_norm_deinit(cti_norm *norm, const ct_alloc *alloc);
+
+/* base64: as the member `precompiled_charsmap` holds it. */
+CT_MUST_CHECK ct_status cti_charsmap_create(const ct_alloc *alloc, const char *base64, size_t size, const char *where,
+                                            cti_charsmap **out_map, ct_err *err);
+void cti_charsmap_destroy(cti_charsmap **map);
+void cti_charsmap_apply(const cti_charsmap *map, const char *text, size_t size, cti_str *out);
 
 /* --- decoder steps (tokenizer_decode.c) --- */
 
 typedef enum cti_dec_kind {
     CTI_DEC_BYTE_LEVEL,
     CTI_DEC_BYTE_FALLBACK,
-    CTI_DEC_REPLACE, /* literal only */
+    CTI_DEC_REPLACE,
+    CTI_DEC_STRIP,     /* of each token */
+    CTI_DEC_METASPACE, /* the mark becomes a blank; by_first: in the first token it goes */
+    CTI_DEC_WORDPIECE, /* a token but the first loses the prefix or gets a blank in front */
+    CTI_DEC_BPE,       /* the suffix becomes a blank, in the last token it goes */
     CTI_DEC_COUNT
 } cti_dec_kind;
 typedef struct cti_dec {
     cti_dec_kind kind;
-    char *from, *to; /* own; REPLACE */
-    size_t from_size, to_size;
+    bool by_first, by_last; /* the first token of a text, or the last, is treated otherwise */
+    cti_pattern pattern;    /* owns; REPLACE */
+    char *text;             /* owns; REPLACE: what is put in; WORDPIECE: prefix; BPE: suffix */
+    size_t text_size;
+    char mark[5]; /* STRIP, METASPACE */
+    int64_t start, stop; /* STRIP */
+    bool cleanup;        /* WORDPIECE */
 } cti_dec;
+void cti_dec_deinit(cti_dec *dec, const ct_alloc *alloc);
+
+/* What each token stands for: at[id] .. at[id + 1] of bytes. */
+typedef struct cti_decoded {
+    cti_str bytes;
+    size_t *at; /* owns: vocab.n_ids + 1; NULL: there is no such table */
+} cti_decoded;
 
 /* --- added tokens (tokenizer_added.c) --- */
 
@@ -299,6 +360,8 @@ typedef enum cti_model_kind {
     CTI_MODEL_COUNT
 } cti_model_kind;
 
+enum { CTI_PLACE_INSIDE, CTI_PLACE_FIRST, CTI_PLACE_LAST, CTI_PLACE_COUNT }; /* of a token in a text */
+
 struct ct_tokenizer {
     const ct_alloc *alloc; /* borrows */
     ct_tokenizer_options options;
@@ -330,10 +393,13 @@ struct ct_tokenizer {
     size_t n_norms;
     cti_step *steps; /* owns */
     size_t n_steps;
+    bool wants_start; /* a step asks whether a piece begins the whole text */
     cti_dec *decs; /* owns */
     size_t n_decs;
     bool has_decoder;    /* false: tokens are joined with blanks */
-    char strip_first[5]; /* "": none; a character that is taken off the very beginning once */
+    bool joins;          /* the decoder puts all tokens together before it is done */
+    char strip_mark[5];  /* taken off the beginning of the whole text up to strip_count times */
+    int32_t strip_count;
     cti_added *added; /* owns */
     size_t n_added;
     cti_trie raw[2], normed[2]; /* [1]: special tokens too; added tokens matched before and after normalizing */
@@ -341,9 +407,7 @@ struct ct_tokenizer {
     size_t n_before, n_after;
     int32_t bos_id, eos_id, pad_id;
     unsigned default_flags;
-    /* Decoded bytes of each token: decoded_at[id] .. decoded_at[id + 1] of decoded. */
-    cti_str decoded;
-    size_t *decoded_at; /* owns: vocab.n_ids + 1 */
+    cti_decoded decoded[CTI_PLACE_COUNT]; /* FIRST and LAST only where the decoder treats them otherwise */
     bool *special;      /* owns: by id */
     cti_str notes, warnings;
 };
@@ -356,9 +420,10 @@ CT_MUST_CHECK ct_status cti_pieces_start(cti_scratch *scratch, const cti_step *s
                                          ct_err *err);
 CT_MUST_CHECK ct_status cti_pieces_next(cti_scratch *scratch, cti_piece *out_piece, ct_err *err);
 void cti_step_deinit(cti_step *step, const ct_alloc *alloc);
-/* tokenizer_normalize.c: *out_text is text itself or points into scratch. */
+/* tokenizer_normalize.c: *out_text is text itself or points into scratch. *out_starts (may be NULL): the first character
+ * still stands for the first one of text, which was not taken away. */
 CT_MUST_CHECK ct_status cti_normalize(const cti_norm *norms, size_t n_norms, cti_scratch *scratch, const char *text,
-                                      size_t size, const char **out_text, size_t *out_size, ct_err *err);
+                                      size_t size, const char **out_text, size_t *out_size, bool *out_starts, ct_err *err);
 /* tokenizer_bpe.c: appends the ids of one word. origin: its place, for errors. cti_bpe_word: as the vocabulary spells it;
  * cti_bpe_bytes: its bytes, which stand for characters of the byte alphabet. */
 CT_MUST_CHECK ct_status cti_bpe_word(const ct_tokenizer *tok, cti_scratch *scratch, const char *word, size_t size,
@@ -437,7 +502,7 @@ CT_MUST_CHECK ct_status cti_add_decoder_byte_level(ct_tokenizer *tok, ct_err *er
 CT_MUST_CHECK ct_status cti_merge_add(ct_tokenizer *tok, const char *left, size_t left_size, const char *right,
                                       size_t right_size, int64_t rank, const char *where, ct_err *err);
 /* tokenizer_decode.c: fills `decoded` and `special`. */
-CT_MUST_CHECK ct_status cti_decode_prepare(ct_tokenizer *tok, ct_err *err);
+CT_MUST_CHECK ct_status cti_decode_prepare(ct_tokenizer *tok, cti_matcher *matcher, ct_err *err);
 /* tokenizer_config.c */
 CT_MUST_CHECK ct_status cti_tokenizer_config_parse(ct_tokenizer *tok, const json_t *root, const char *name, ct_err *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The normalizer: Unicode's normal forms (tables of utf8proc), lower case, replacement, a prefix. */
+/* The normalizer's steps: Unicode's normal forms (tables of utf8proc), steps by character, replacement, a prefix. */
 #include <utf8proc.h>
 
 #include "tokenizer/tokenizer_internal.h"
@@ -18,26 +18,64 @@ static ct_status points_reserve(cti_scratch *scratch, size_t n, ct_err *err)
     return CT_OK;
 }
 
-static int combining_class(int32_t cp)
-{
-    return utf8proc_get_property(cp)->combining_class;
-}
-
 /* Canonical ordering of a run of marks: stable, by combining class; counted per class so that a text of marks only stays
  * linear. tmp holds n points. */
 static void order_run(int32_t *run, size_t n, int32_t *tmp)
 {
     size_t at[257] = {0};
     for (size_t i = 0; i < n; i++) {
-        at[combining_class(run[i]) + 1]++;
+        at[cti_combining_class((uint32_t)run[i]) + 1]++;
     }
     for (int c = 0; c < 256; c++) {
         at[c + 1] += at[c];
     }
     for (size_t i = 0; i < n; i++) {
-        tmp[at[combining_class(run[i])]++] = run[i];
+        tmp[at[cti_combining_class((uint32_t)run[i])]++] = run[i];
     }
     memcpy(run, tmp, n * sizeof *run);
+}
+
+static void order_marks(int32_t *points, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t stop = i;
+        bool disorder = false;
+        int last = 0;
+        for (int c; stop < n && (c = cti_combining_class((uint32_t)points[stop])) != 0; stop++) {
+            disorder |= c < last;
+            last = c;
+        }
+        if (disorder) {
+            order_run(points + i, stop - i, points + n);
+        }
+        i = stop;
+    }
+}
+
+/* Puts points together, run by run between the characters that the library does not know, which stand alone. Returns how
+ * many are left. */
+static size_t compose_points(int32_t *points, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n;) {
+        size_t stop = i;
+        while (stop < n && cti_decomposes((uint32_t)points[stop]) &&
+               (utf8proc_get_property(points[stop])->combining_class == 0 || cti_combining_class((uint32_t)points[stop]) != 0)) {
+            stop++;
+        }
+        if (stop > i) {
+            const utf8proc_ssize_t k = utf8proc_normalize_utf32(
+                points + i, (utf8proc_ssize_t)(stop - i), (utf8proc_option_t)(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+            CT_ASSERT(k >= 0);
+            memmove(points + kept, points + i, (size_t)k * sizeof *points);
+            kept += (size_t)k;
+        }
+        if (stop < n) {
+            points[kept++] = points[stop++];
+        }
+        i = stop;
+    }
+    return kept;
 }
 
 static ct_status normal_form(cti_norm_kind kind, cti_scratch *scratch, const char *text, size_t size, cti_str *out,
@@ -53,6 +91,10 @@ static ct_status normal_form(cti_norm_kind kind, cti_scratch *scratch, const cha
         uint32_t cp = 0;
         p += cti_utf8_decode(p, end, &cp);
         CT_TRY(points_reserve(scratch, n + 32, err)); /* the longest decomposition has 18 */
+        if (cp < 0xa0 || !cti_decomposes(cp)) {
+            scratch->points[n++] = (int32_t)cp;
+            continue;
+        }
         int boundclass = 0;
         const utf8proc_ssize_t k =
             utf8proc_decompose_char((utf8proc_int32_t)cp, scratch->points + n, 32, options, &boundclass);
@@ -61,24 +103,8 @@ static ct_status normal_form(cti_norm_kind kind, cti_scratch *scratch, const cha
     }
     CT_TRY(points_reserve(scratch, 2 * n, err));
     int32_t *points = scratch->points;
-    for (size_t i = 0; i < n; i++) {
-        size_t stop = i;
-        bool disorder = false;
-        while (stop < n && combining_class(points[stop]) != 0) {
-            disorder |= stop > i && combining_class(points[stop]) < combining_class(points[stop - 1]);
-            stop++;
-        }
-        if (disorder) {
-            order_run(points + i, stop - i, points + n);
-        }
-        i = stop;
-    }
-    if (compose) {
-        const utf8proc_ssize_t k = utf8proc_normalize_utf32(
-            points, (utf8proc_ssize_t)n, (utf8proc_option_t)(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-        CT_ASSERT(k >= 0);
-        n = (size_t)k;
-    }
+    order_marks(points, n);
+    n = compose ? compose_points(points, n) : n;
     for (size_t i = 0; i < n; i++) {
         char utf8[4];
         cti_str_add_n(out, utf8, (size_t)cti_utf8_encode((uint32_t)points[i], utf8));
@@ -86,36 +112,68 @@ static ct_status normal_form(cti_norm_kind kind, cti_scratch *scratch, const cha
     return CT_OK;
 }
 
-static void lowercase(const char *text, size_t size, cti_str *out)
+static void add_point(cti_str *out, uint32_t cp)
+{
+    char utf8[4];
+    cti_str_add_n(out, utf8, (size_t)cti_utf8_encode(cp, utf8));
+}
+
+/* Control characters that Nmt takes away, and those that it makes blanks (of SentencePiece's rule of this name). */
+static bool nmt_removes(uint32_t cp)
+{
+    return (cp >= 1 && cp <= 8) || cp == 0xb || (cp >= 0xe && cp <= 0x1f) || cp == 0x7f || cp == 0x8f || cp == 0x9f;
+}
+
+static bool nmt_blanks(uint32_t cp)
+{
+    return cp == 9 || cp == 0xa || cp == 0xc || cp == 0xd || cp == 0x1680 || (cp >= 0x200b && cp <= 0x200f) || cp == 0x2028 ||
+           cp == 0x2029 || cp == 0x2581 || cp == 0xfeff || cp == 0xfffd;
+}
+
+/* The kinds that look at one character at a time. */
+static void by_character(cti_norm_kind kind, const char *text, size_t size, cti_str *out)
 {
     const unsigned char *p = (const unsigned char *)text, *end = p + size;
     while (p < end) {
         uint32_t cp = 0;
         p += cti_utf8_decode(p, end, &cp);
-        if (cp == 0x130) { /* the only character whose lower case has two (SpecialCasing) */
-            cti_str_add(out, "i\xcc\x87");
-            continue;
+        if (kind == CTI_NORM_LOWERCASE) {
+            add_point(out, cp == 0x130 ? 'i' : cti_to_lower(cp));
+            if (cp == 0x130) { /* the only character whose lower case has two (SpecialCasing) */
+                add_point(out, 0x307);
+            }
+        } else if (kind == CTI_NORM_CHINESE && cti_is_chinese(cp)) {
+            add_point(out, ' ');
+            add_point(out, cp);
+            add_point(out, ' ');
+        } else if (!(kind == CTI_NORM_STRIP_ACCENTS && cti_is_combining_mark(cp)) &&
+                   !(kind == CTI_NORM_NONSPACING && cti_is_nonspacing_mark(cp)) &&
+                   !(kind == CTI_NORM_NMT && nmt_removes(cp)) && !(kind == CTI_NORM_CLEAN && cti_is_bert_removed(cp))) {
+            const bool blank = (kind == CTI_NORM_NMT && nmt_blanks(cp)) || (kind == CTI_NORM_CLEAN && cti_is_space(cp));
+            add_point(out, blank ? ' ' : cp);
         }
-        char utf8[4];
-        cti_str_add_n(out, utf8, (size_t)cti_utf8_encode((uint32_t)utf8proc_tolower((utf8proc_int32_t)cp), utf8));
     }
 }
 
-static ct_status replace(const cti_norm *norm, cti_scratch *scratch, const char *text, size_t size, cti_str *out, ct_err *err)
+static void strip(const cti_norm *norm, const char *text, size_t size, cti_str *out)
 {
-    cti_walk walk = cti_walk_start(&norm->pattern, scratch->matcher, text, size);
-    size_t done = 0, start = 0, end = 0;
-    for (;;) {
-        CT_TRY(cti_walk_next(&walk, &start, &end, err));
-        if (start == SIZE_MAX) {
+    const unsigned char *p = (const unsigned char *)text, *end = p + size;
+    uint32_t cp = 0;
+    for (int n; norm->left && p < end && (n = cti_utf8_decode(p, end, &cp), cti_is_space(cp));) {
+        p += n;
+    }
+    while (norm->right && p < end) {
+        const unsigned char *last = end - 1;
+        while (last > p && (*last & 0xc0) == 0x80) {
+            last--;
+        }
+        (void)cti_utf8_decode(last, end, &cp);
+        if (!cti_is_space(cp)) {
             break;
         }
-        cti_str_add_n(out, text + done, start - done);
-        cti_str_add_n(out, norm->content, norm->content_size);
-        done = end;
+        end = last;
     }
-    cti_str_add_n(out, text + done, size - done);
-    return CT_OK;
+    cti_str_add_n(out, p, (size_t)(end - p));
 }
 
 static bool is_ascii(const char *text, size_t size)
@@ -138,10 +196,24 @@ static ct_status norm_apply(const cti_norm *norm, cti_scratch *scratch, const ch
     case CTI_NORM_NFKD:
         return normal_form(norm->kind, scratch, text, size, out, err);
     case CTI_NORM_LOWERCASE:
-        lowercase(text, size, out);
+    case CTI_NORM_STRIP_ACCENTS:
+    case CTI_NORM_NMT:
+    case CTI_NORM_CLEAN:
+    case CTI_NORM_CHINESE:
+    case CTI_NORM_NONSPACING:
+        by_character(norm->kind, text, size, out);
+        return CT_OK;
+    case CTI_NORM_STRIP:
+        strip(norm, text, size, out);
+        return CT_OK;
+    case CTI_NORM_BYTE_LEVEL:
+        cti_bytes_to_alphabet(text, size, out);
+        return CT_OK;
+    case CTI_NORM_CHARSMAP:
+        cti_charsmap_apply(norm->charsmap, text, size, out);
         return CT_OK;
     case CTI_NORM_REPLACE:
-        return replace(norm, scratch, text, size, out, err);
+        return cti_pattern_replace(&norm->pattern, scratch->matcher, text, size, norm->content, norm->content_size, out, err);
     case CTI_NORM_PREPEND:
         cti_str_add_n(out, norm->content, norm->content_size);
         cti_str_add_n(out, text, size);
@@ -152,12 +224,45 @@ static ct_status norm_apply(const cti_norm *norm, cti_scratch *scratch, const ch
     return CT_OK;
 }
 
-ct_status cti_normalize(const cti_norm *norms, size_t n_norms, cti_scratch *scratch, const char *text, size_t size,
-                        const char **out_text, size_t *out_size, ct_err *err)
+void cti_norm_deinit(cti_norm *norm, const ct_alloc *alloc)
 {
+    cti_pattern_deinit(&norm->pattern, alloc);
+    ct_alloc_free(alloc, norm->content);
+    cti_charsmap_destroy(&norm->charsmap);
+}
+
+/* Whether the first character of a text outlives a step, for those that take characters away. */
+static ct_status keeps_first(const cti_norm *norm, cti_scratch *scratch, const char *text, size_t size, bool *out, ct_err *err)
+{
+    uint32_t cp = 0;
+    const int len = cti_utf8_decode((const unsigned char *)text, (const unsigned char *)text + size, &cp);
+    *out = true;
+    if (norm->kind == CTI_NORM_REPLACE) { /* what is put in stands for the last character that it replaces */
+        size_t start = 0, end = 0;
+        cti_walk walk = cti_walk_start(&norm->pattern, scratch->matcher, text, size);
+        CT_TRY(cti_walk_next(&walk, &start, &end, err));
+        *out = start != 0 || end == 0 || (norm->content_size > 0 && end <= (size_t)len);
+        return CT_OK;
+    }
+    if (norm->kind <= CTI_NORM_STRIP && norm->kind > CTI_NORM_LOWERCASE && norm->kind != CTI_NORM_CHINESE) {
+        cti_str first = {.alloc = scratch->alloc};
+        CT_TRY(norm_apply(norm, scratch, text, norm->kind == CTI_NORM_STRIP && !norm->left ? size : (size_t)len, &first, err));
+        *out = first.len > 0;
+        cti_str_deinit(&first);
+    }
+    return CT_OK;
+}
+
+ct_status cti_normalize(const cti_norm *norms, size_t n_norms, cti_scratch *scratch, const char *text, size_t size,
+                        const char **out_text, size_t *out_size, bool *out_starts, ct_err *err)
+{
+    bool starts = true;
     for (size_t i = 0; i < n_norms && size > 0; i++) {
         if (norms[i].kind <= CTI_NORM_NFKD && is_ascii(text, size)) {
             continue;
+        }
+        if (out_starts != NULL && starts) {
+            CT_TRY(keeps_first(&norms[i], scratch, text, size, &starts, err));
         }
         cti_str *out = text == scratch->norm_a.data ? &scratch->norm_b : &scratch->norm_a;
         cti_str_reset(out);
@@ -168,5 +273,8 @@ ct_status cti_normalize(const cti_norm *norms, size_t n_norms, cti_scratch *scra
     }
     *out_text = text;
     *out_size = size;
+    if (out_starts != NULL) {
+        *out_starts = starts;
+    }
     return CT_OK;
 }

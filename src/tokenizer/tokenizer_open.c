@@ -19,8 +19,7 @@ void ct_tokenizer_destroy(ct_tokenizer **tokenizer)
     ct_alloc_free(alloc, tok->scores);
     cti_trie_deinit(&tok->pieces, alloc);
     for (size_t i = 0; i < tok->n_norms; i++) {
-        cti_pattern_deinit(&tok->norms[i].pattern, alloc);
-        ct_alloc_free(alloc, tok->norms[i].content);
+        cti_norm_deinit(&tok->norms[i], alloc);
     }
     ct_alloc_free(alloc, tok->norms);
     for (size_t i = 0; i < tok->n_steps; i++) {
@@ -28,8 +27,7 @@ void ct_tokenizer_destroy(ct_tokenizer **tokenizer)
     }
     ct_alloc_free(alloc, tok->steps);
     for (size_t i = 0; i < tok->n_decs; i++) {
-        ct_alloc_free(alloc, tok->decs[i].from);
-        ct_alloc_free(alloc, tok->decs[i].to);
+        cti_dec_deinit(&tok->decs[i], alloc);
     }
     ct_alloc_free(alloc, tok->decs);
     for (size_t i = 0; i < tok->n_added; i++) {
@@ -42,8 +40,10 @@ void ct_tokenizer_destroy(ct_tokenizer **tokenizer)
     }
     ct_alloc_free(alloc, tok->template_before);
     ct_alloc_free(alloc, tok->template_after);
-    cti_str_deinit(&tok->decoded);
-    ct_alloc_free(alloc, tok->decoded_at);
+    for (int i = 0; i < CTI_PLACE_COUNT; i++) {
+        cti_str_deinit(&tok->decoded[i].bytes);
+        ct_alloc_free(alloc, tok->decoded[i].at);
+    }
     ct_alloc_free(alloc, tok->special);
     cti_str_deinit(&tok->notes);
     cti_str_deinit(&tok->warnings);
@@ -62,7 +62,7 @@ static ct_tokenizer *tokenizer_new(const ct_alloc *alloc, const ct_tokenizer_opt
     cti_vocab_init(&tok->vocab, alloc);
     cti_merges_init(&tok->merges, alloc);
     tok->bos_id = tok->eos_id = tok->pad_id = tok->unk_id = -1;
-    tok->decoded.alloc = tok->notes.alloc = tok->warnings.alloc = alloc;
+    tok->notes.alloc = tok->warnings.alloc = alloc;
     return tok;
 }
 
@@ -75,9 +75,9 @@ static ct_status tokenizer_finish(ct_tokenizer *tok, ct_err *err)
     cti_scratch scratch;
     ct_status st = cti_scratch_init(&scratch, tok->alloc, false, err);
     st = st == CT_OK ? cti_added_finish(tok, &scratch, err) : st;
+    st = st == CT_OK ? cti_decode_prepare(tok, scratch.matcher, err) : st;
     cti_scratch_deinit(&scratch);
     CT_TRY(st);
-    CT_TRY(cti_decode_prepare(tok, err));
     cti_encode_prepare(tok);
     CT_TRY(cti_str_check(&tok->notes, err));
     return cti_str_check(&tok->warnings, err);

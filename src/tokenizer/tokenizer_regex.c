@@ -20,8 +20,10 @@ const char *const CT_TOKENIZER_DEFAULT_PATTERN =
 #define NOT_SPACE_SET                                                                                                  \
     "\\x00-\\x08\\x0e-\\x1f\\x21-\\x84\\x86-\\x9f\\xa1-\\x{167f}\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}"    \
     "\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{d7ff}\\x{e000}-\\x{10ffff}"
-/* Alphabetic (letters, letter numbers and the circled letters among the symbols), marks, decimal digits, connectors. */
+/* Alphabetic (letters, letter numbers and the circled letters among the symbols), marks, decimal digits, connectors, and
+ * the digits and fractions of Latin-1, which Oniguruma has among them. What Unicode 15 and 16 added: see word_set(). */
 #define WORD_SET                                                                                                       \
+    "\\xb2\\xb3\\xb9\\xbc-\\xbe"                                                                                       \
     "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
 
 struct cti_regex {
@@ -80,7 +82,43 @@ static void emit_set(translation *t, const char *set, bool negated)
     }
 }
 
-/* \p{...}; t->p is behind the 'p'. */
+static void add_word_set(translation *t)
+{
+    static const char *const newer[] = {"L", "M", "Nd", "Nl", "Pc"};
+    cti_str_add(t->out, WORD_SET);
+    for (size_t i = 0; i < sizeof newer / sizeof *newer; i++) {
+        cti_unicode_newer_ranges(newer[i], t->out);
+    }
+}
+
+/* Pieces of a pattern with the word set between them. */
+static void emit_word(translation *t, const char *const *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        cti_str_add(t->out, parts[i]);
+        if (i + 1 < n) {
+            add_word_set(t);
+        }
+    }
+}
+
+/* PCRE2 10.40 and later take a script's name for its extensions unless told otherwise. */
+static void put_property(translation *t, bool negated, const char *name, size_t size)
+{
+    const bool script = size > 2 && !(size == 3 && memcmp(name, "Any", 3) == 0);
+#if PCRE2_MAJOR > 10 || (PCRE2_MAJOR == 10 && PCRE2_MINOR >= 40)
+    cti_str_add(t->out, negated ? "\\P{" : "\\p{");
+    cti_str_add(t->out, script ? "sc:" : "");
+#else
+    (void)script;
+    cti_str_add(t->out, negated ? "\\P{" : "\\p{");
+#endif
+    cti_str_add_n(t->out, name, size);
+    cti_str_add_char(t->out, '}');
+}
+
+/* \p{...}; t->p is behind the 'p'. What Unicode 15 and 16 added is spelt out, so that all versions of PCRE2 match alike
+ * (not inside a class where the property is negated: a class cannot subtract). */
 static void translate_property(translation *t, char letter)
 {
     const char *close = t->p < t->end && *t->p == '{' ? memchr(t->p, '}', (size_t)(t->end - t->p)) : NULL;
@@ -92,16 +130,24 @@ static void translate_property(translation *t, char letter)
     const bool negated = name < close && *name == '^';
     name += negated;
     const size_t size = (size_t)(close - name);
-    const bool script = size > 2 && memcmp(name, "Any", 3 < size ? 3 : size) != 0;
-    cti_str_printf(t->out, "\\%c{%s%s", letter, negated ? "^" : "",
-#if PCRE2_MAJOR > 10 || (PCRE2_MAJOR == 10 && PCRE2_MINOR >= 40)
-                   script ? "sc:" : "");
-#else
-                   "");
-    (void)script;
-#endif
-    cti_str_add_n(t->out, name, size + 1);
     t->p = close + 1;
+    char property[4] = "";
+    if (size <= 2 || (size == 3 && memcmp(name, "Han", 3) == 0)) {
+        memcpy(property, name, size);
+    }
+    cti_str newer = {.alloc = t->out->alloc};
+    cti_unicode_newer_ranges(property, &newer);
+    const bool is_negated = negated != (letter == 'P');
+    if (property[0] != '\0' && newer.len > 0 && !(is_negated && t->in_class)) {
+        cti_str_add(t->out, t->in_class ? "" : is_negated ? "[^" : "[");
+        put_property(t, false, name, size);
+        cti_str_add(t->out, newer.data);
+        cti_str_add(t->out, t->in_class ? "" : "]");
+    } else {
+        put_property(t, is_negated, name, size);
+    }
+    t->out->failed |= newer.failed;
+    cti_str_deinit(&newer);
 }
 
 static void translate_escape(translation *t)
@@ -120,20 +166,24 @@ static void translate_escape(translation *t)
         emit_set(t, NOT_SPACE_SET, false);
         return;
     case 'w':
-        emit_set(t, WORD_SET, false);
+        emit_word(t, t->in_class ? (const char *const[]){"", ""} : (const char *const[]){"[", "]"}, 2);
         return;
     case 'W':
         if (t->in_class) {
             t->problem = "\\W inside a class";
         }
-        emit_set(t, WORD_SET, true);
+        emit_word(t, (const char *const[]){"[^", "]"}, 2);
         return;
     case 'd':
-        cti_str_add(t->out, "\\p{Nd}");
+    case 'D': {
+        const translation rest = *t;
+        t->p = "{Nd}";
+        t->end = t->p + 4;
+        translate_property(t, c == 'd' ? 'p' : 'P');
+        t->p = rest.p;
+        t->end = rest.end;
         return;
-    case 'D':
-        cti_str_add(t->out, "\\P{Nd}");
-        return;
+    }
     case 'h':
         emit_set(t, "0-9A-Fa-f", false);
         return;
@@ -144,7 +194,7 @@ static void translate_escape(translation *t)
         if (t->in_class) {
             cti_str_add(t->out, "\\x08");
         } else {
-            cti_str_add(t->out, "(?:(?<=[" WORD_SET "])(?![" WORD_SET "])|(?<![" WORD_SET "])(?=[" WORD_SET "]))");
+            emit_word(t, (const char *const[]){"(?:(?<=[", "])(?![", "])|(?<![", "])(?=[", "]))"}, 5);
         }
         return;
     case 'p':
@@ -453,8 +503,29 @@ static ct_status walk_literal(cti_walk *walk, size_t *out_start, size_t *out_end
     return CT_OK;
 }
 
+/* The next character of a class. */
+static ct_status walk_class(cti_walk *walk, size_t *out_start, size_t *out_end)
+{
+    const unsigned char *p = (const unsigned char *)walk->text, *end = p + walk->size;
+    *out_start = SIZE_MAX;
+    while (walk->from < walk->size) {
+        uint32_t cp = 0;
+        const size_t at = walk->from;
+        walk->from += (size_t)cti_utf8_decode(p + at, end, &cp);
+        if (walk->pattern->is_in(cp)) {
+            *out_start = at;
+            *out_end = walk->from;
+            break;
+        }
+    }
+    return CT_OK;
+}
+
 ct_status cti_walk_next(cti_walk *walk, size_t *out_start, size_t *out_end, ct_err *err)
 {
+    if (walk->pattern->is_in != NULL) {
+        return walk_class(walk, out_start, out_end);
+    }
     if (walk->pattern->regex == NULL) {
         return walk_literal(walk, out_start, out_end);
     }
@@ -475,5 +546,23 @@ ct_status cti_walk_next(cti_walk *walk, size_t *out_start, size_t *out_end, ct_e
         const int n = walk->from < walk->size ? cti_utf8_len(p + walk->from, p + walk->size) : 0;
         walk->from += n > 0 ? (size_t)n : 1;
     }
+    return CT_OK;
+}
+
+ct_status cti_pattern_replace(const cti_pattern *pattern, cti_matcher *matcher, const char *text, size_t size, const char *by,
+                              size_t by_size, cti_str *out, ct_err *err)
+{
+    cti_walk walk = cti_walk_start(pattern, matcher, text, size);
+    size_t done = 0, start = 0, end = 0;
+    for (;;) {
+        CT_TRY(cti_walk_next(&walk, &start, &end, err));
+        if (start == SIZE_MAX) {
+            break;
+        }
+        cti_str_add_n(out, text + done, start - done);
+        cti_str_add_n(out, by, by_size);
+        done = end;
+    }
+    cti_str_add_n(out, text + done, size - done);
     return CT_OK;
 }

@@ -87,6 +87,21 @@ static ct_status split_next(const cti_step *step, cti_frame *f, cti_piece *out, 
     }
 }
 
+/* The next so many characters. */
+static void fixed_next(const cti_step *step, cti_frame *f, cti_piece *out)
+{
+    const size_t start = f->done;
+    for (int64_t n = 0; n < step->length && f->done < f->piece.size; n++) {
+        const unsigned char *p = (const unsigned char *)f->piece.text + f->done;
+        f->done += (size_t)cti_utf8_len(p, p + (f->piece.size - f->done));
+    }
+    *out = f->piece;
+    out->text += start;
+    out->size = f->done - start;
+    out->origin += f->piece.is_rewritten ? 0 : start;
+    out->at_start = f->piece.at_start && start == 0;
+}
+
 /* --- steps that write a piece anew --- */
 
 /* Blanks become the mark; a mark is put in front as the scheme says. */
@@ -178,7 +193,11 @@ ct_status cti_pieces_next(cti_scratch *s, cti_piece *out, ct_err *err)
     while (s->depth > 0) {
         cti_frame *f = &s->frames[s->depth - 1];
         const cti_step *step = &s->steps[s->depth - 1];
-        CT_TRY(step->kind == CTI_STEP_SPLIT ? split_next(step, f, out, err) : rewrite(step, f, out, err));
+        if (step->kind == CTI_STEP_FIXED) {
+            fixed_next(step, f, out);
+        } else {
+            CT_TRY(step->kind == CTI_STEP_SPLIT ? split_next(step, f, out, err) : rewrite(step, f, out, err));
+        }
         if (out->size == 0) {
             s->depth--;
         } else if (s->depth == s->n_steps) {
