@@ -113,9 +113,10 @@ static bool stands_alone(const char *text, size_t size, size_t start, size_t end
 
 /* --- walking through a text --- */
 
-bool cti_added_next(const ct_tokenizer *tok, const cti_trie *trie, const char *text, size_t size, cti_added_walk *walk,
-                    cti_hit *out_hit)
+bool cti_added_next(const ct_tokenizer *tok, const cti_trie tries[2], bool match_special, const char *text, size_t size,
+                    cti_added_walk *walk, cti_hit *out_hit)
 {
+    const cti_trie *trie = &tries[match_special];
     if (walk->waiting) {
         walk->waiting = false;
         *out_hit = walk->token;
@@ -128,8 +129,8 @@ bool cti_added_next(const ct_tokenizer *tok, const cti_trie *trie, const char *t
             continue;
         }
         const cti_added *token = &tok->added[value];
-        if (token->single_word && !stands_alone(text, size, at, end)) {
-            at = end - 1;
+        if ((token->special && !match_special) || (token->single_word && !stands_alone(text, size, at, end))) {
+            at = end - 1; /* what begins inside is passed over too, as in the library */
             continue;
         }
         size_t start = at;
@@ -217,20 +218,29 @@ ct_status cti_added_put(ct_tokenizer *tok, cti_added token, const char *where, c
     return CT_OK;
 }
 
+/* tries[1] finds all tokens; so does tries[0], unless all of them are special: then nothing needs to be looked for. */
 ct_status cti_added_finish(ct_tokenizer *tok, cti_scratch *scratch, ct_err *err)
 {
+    bool any_plain[2] = {false, false}; /* by `normalized` */
     for (size_t i = 0; i < tok->n_added; i++) {
-        const cti_added *token = &tok->added[i];
-        const char *text = token->content;
-        size_t size = token->size;
-        cti_trie *tries = tok->raw;
-        if (token->normalized) {
-            tries = tok->normed;
-            CT_TRY(cti_normalize(tok->norms, tok->n_norms, scratch, text, size, &text, &size, NULL, err));
-        }
-        CT_TRY(cti_trie_add(&tries[1], tok->alloc, text, size, (int32_t)i, err));
-        if (!token->special) {
-            CT_TRY(cti_trie_add(&tries[0], tok->alloc, text, size, (int32_t)i, err));
+        any_plain[tok->added[i].normalized] |= !tok->added[i].special;
+    }
+    for (int special = 1; special >= 0; special--) { /* of two that read alike once normalized, the special one is found */
+        for (size_t i = 0; i < tok->n_added; i++) {
+            const cti_added *token = &tok->added[i];
+            const char *text = token->content;
+            size_t size = token->size;
+            if (token->special != (special == 1)) {
+                continue;
+            }
+            cti_trie *tries = token->normalized ? tok->normed : tok->raw;
+            if (token->normalized) {
+                CT_TRY(cti_normalize(tok->norms, tok->n_norms, scratch, text, size, &text, &size, NULL, err));
+            }
+            CT_TRY(cti_trie_add(&tries[1], tok->alloc, text, size, (int32_t)i, err));
+            if (any_plain[token->normalized]) {
+                CT_TRY(cti_trie_add(&tries[0], tok->alloc, text, size, (int32_t)i, err));
+            }
         }
     }
     return CT_OK;

@@ -36,9 +36,10 @@ static ct_status encode_stretch(const ct_tokenizer *tok, cti_scratch *scratch, c
     CT_TRY(cti_normalize(tok->norms, tok->n_norms, scratch, text, size, &normed, &normed_size,
                          tok->wants_start && origin == 0 ? &starts : NULL, err));
     const bool is_same = normed == text;
+    const bool match_special = (flags & CT_ENCODE_MATCH_SPECIAL) != 0;
     cti_added_walk walk = {0};
     cti_hit hit;
-    while (cti_added_next(tok, &tok->normed[(flags & CT_ENCODE_MATCH_SPECIAL) != 0], normed, normed_size, &walk, &hit)) {
+    while (cti_added_next(tok, tok->normed, match_special, normed, normed_size, &walk, &hit)) {
         if (hit.added >= 0) {
             CT_TRY(cti_tokens_push(tokens, tok->added[hit.added].id, err));
         } else {
@@ -63,9 +64,10 @@ static ct_status encode_part(const ct_tokenizer *tok, cti_scratch *scratch, cons
         text = scratch->repaired.data;
         size = scratch->repaired.len;
     }
+    const bool match_special = (flags & CT_ENCODE_MATCH_SPECIAL) != 0;
     cti_added_walk walk = {0};
     cti_hit hit;
-    while (cti_added_next(tok, &tok->raw[(flags & CT_ENCODE_MATCH_SPECIAL) != 0], text, size, &walk, &hit)) {
+    while (cti_added_next(tok, tok->raw, match_special, text, size, &walk, &hit)) {
         if (hit.added >= 0) {
             CT_TRY(cti_tokens_push(tokens, tok->added[hit.added].id, err));
         } else {

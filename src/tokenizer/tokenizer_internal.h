@@ -402,7 +402,7 @@ struct ct_tokenizer {
     int32_t strip_count;
     cti_added *added; /* owns */
     size_t n_added;
-    cti_trie raw[2], normed[2]; /* [1]: special tokens too; added tokens matched before and after normalizing */
+    cti_trie raw[2], normed[2]; /* [match special]: added tokens matched before and after normalizing */
     int32_t *template_before, *template_after; /* own: the post-processor's ids round the text */
     size_t n_before, n_after;
     int32_t bos_id, eos_id, pad_id;
@@ -470,8 +470,8 @@ typedef struct cti_added_walk {
     cti_hit token;        /* found and waiting behind plain text */
     bool waiting;
 } cti_added_walk;
-bool cti_added_next(const ct_tokenizer *tok, const cti_trie *trie, const char *text, size_t size, cti_added_walk *walk,
-                    cti_hit *out_hit);
+bool cti_added_next(const ct_tokenizer *tok, const cti_trie tries[2], bool match_special, const char *text, size_t size,
+                    cti_added_walk *walk, cti_hit *out_hit);
 /* Registers or completes an added token, with the checks on collisions. id -1: the token's own id in the vocabulary, or
  * the next free one. */
 CT_MUST_CHECK ct_status cti_added_put(ct_tokenizer *tok, cti_added token, const char *where, ct_err *err);
