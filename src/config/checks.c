@@ -180,12 +180,53 @@ static bool vocab_is_the_models(run *r)
 static bool is_hub_dataset(const cti_dataloader_config *d)
 {
     static const char *const names[] = {"c4", "c4_validation", "c4_test_varlen"};
-    for (size_t i = 0; d->dataset_path == NULL && i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; d->dataset_path == NULL && d->sources.n == 0 && i < sizeof names / sizeof names[0]; i++) {
         if (cti_str_eq(d->dataset, names[i])) {
             return true;
         }
     }
     return false;
+}
+
+bool cti_source_spec(const char *text, size_t *out_path_len, double *out_weight)
+{
+    const char *colon = strrchr(text, ':');
+    const bool has_weight = colon != NULL && cti_parse_f64(colon + 1, out_weight);
+    if (!has_weight) {
+        *out_weight = 1.0;
+    }
+    *out_path_len = has_weight ? (size_t)(colon - text) : strlen(text);
+    return *out_path_len > 0 && *out_weight > 0.0 && *out_weight < 1e300;
+}
+
+static bool specs_are_good(const cti_dataloader_config *d, cti_str *detail)
+{
+    for (int64_t i = 0; i < d->sources.n; i++) {
+        size_t n;
+        double weight;
+        if (!cti_source_spec(d->sources.items[i], &n, &weight)) {
+            cti_str_printf(detail, "'%s'", d->sources.items[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool sources_are_good(run *r)
+{
+    return specs_are_good(r->dataloader, r->detail) && specs_are_good(r->validator_data, r->detail);
+}
+
+static bool sources_are_few(run *r)
+{
+    return r->dataloader->sources.n <= 64 && r->validator_data->sources.n <= 64;
+}
+
+/* One way to say where the documents are. */
+static bool sources_or_path(run *r)
+{
+    return (r->dataloader->sources.n == 0 || r->dataloader->dataset_path == NULL) &&
+           (r->validator_data->sources.n == 0 || r->validator_data->dataset_path == NULL);
 }
 
 static bool dataset_is_local(run *r)
@@ -444,6 +485,11 @@ static const check checks[] = {
      "this data set would be downloaded, which is not there yet: give --dataloader.dataset-path, or take c4_test"},
     {"validation_is_local", "validator.dataloader.dataset validator.dataloader.dataset_path", validation_is_local,
      "this data set would be downloaded, which is not there yet: give --validator.dataloader.dataset-path, or take c4_test"},
+    {"sources_are_good", "dataloader.sources validator.dataloader.sources", sources_are_good,
+     "wanted PATH or PATH:WEIGHT with a weight above 0 and below 1e300"},
+    {"sources_are_few", "dataloader.sources validator.dataloader.sources", sources_are_few, "wanted at most 64"},
+    {"sources_or_path", "dataloader.sources dataloader.dataset_path validator.dataloader.sources validator.dataloader.dataset_path",
+     sources_or_path, "sources say where all the documents are: leave dataset-path out"},
     {"streams_divide", "dataloader.streams", streams_divide, "must divide the rows of one micro-batch of all ranks"},
     {"validator_steps_fit", "validator.steps", validator_steps_fit, "wanted -1 or at least 1"},
     {"validation_ends", "validator.steps validator.dataloader.infinite", validation_ends,

@@ -101,6 +101,9 @@ CT_MUST_CHECK ct_status cti_environ_apply(ct_tree *tree, ct_component *root, con
 /* All checks across fields. world_size: ranks of the run; 0: not known, checks that need it are left out. */
 CT_MUST_CHECK ct_status cti_checks_run(ct_tree *tree, ct_component *root, int64_t world_size, cti_problems *problems,
                                        ct_err *err);
+/* One token of dataloader.sources: a path or a data set's name, then, if it ends so, a colon and its weight (else 1). False
+ * where the path is empty or the weight not above 0 and below 1e300. */
+bool cti_source_spec(const char *text, size_t *out_path_len, double *out_weight);
 /* The degrees of a run that passed its checks: shard is what -1 stands for. */
 typedef struct cti_degrees {
     int64_t pp, dp_replicate, dp_shard, cp, tp, ep;

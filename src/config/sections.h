@@ -62,16 +62,27 @@ enum { CTI_SET_NO_EFFECT = 256 };
 #define CTI_DATALOADER_ROWS(X, dataset_default, infinite_default) \
     X(dataset, STR, dataset_default, "1", "", "", "", 0, NULL, "name of a data set, or of the layout of dataset_path") \
     X(dataset_path, OPT_STR, "None", "1", "", "", "", 0, NULL, "file or folder that holds the documents") \
-    X(num_workers, I64, "0", "0", "", "", "", CTI_SET_NO_EFFECT, NULL, "loader processes; ours are threads") \
+    X(sources, TOKENS, "", "", "", "", "", 0, NULL, \
+      "several data sets mixed by share of tokens, PATH:WEIGHT each, as web/*.jsonl.gz:0.7 code.jsonl:0.3") \
+    X(text_field, STR, "text", "1", "", "", "", 0, NULL, "member of each JSON line that holds the text") \
+    X(invalid_utf8, CHOICE, "repair", "", "", "repair|bad", "", 0, NULL, \
+      "bytes of a text that are no UTF-8: repair makes them U+FFFD, bad makes the document one of bad_records") \
+    X(num_workers, I64, "0", "0", "256", "", "threads", 0, NULL, \
+      "threads that tokenize ahead at a lower priority; 0: the thread that makes the batches does it") \
     X(persistent_workers, BOOL, "false", "", "", "", "", CTI_SET_NO_EFFECT, NULL, "keep loader processes") \
     X(pin_memory, BOOL, "false", "", "", "", "", CTI_SET_NO_EFFECT, NULL, "page-locked batches; a backend decides itself") \
-    X(prefetch_factor, OPT_I64, "None", "1", "", "", "batches", CTI_SET_NO_EFFECT, NULL, \
-      "batches that loader processes keep ahead") \
+    X(prefetch_factor, OPT_I64, "None", "1", "1024", "", "batches", 0, NULL, "micro-batches made ahead; None: 2") \
     X(infinite, BOOL, infinite_default, "", "", "", "", 0, NULL, "begin again when all documents were read") \
     X(streams, OPT_I64, "None", "1", "", "", "streams", 0, NULL, \
       "document streams that feed the global batch; None: the data-parallel degree of the first start") \
     X(seed, I64, "42", "0", "", "", "", 0, NULL, "seed of the order of documents where shuffle is on") \
-    X(shuffle, BOOL, "false", "", "", "", "", 0, "shuffling is not there yet", "read documents in a permuted order")
+    X(shuffle, BOOL, "false", "", "", "", "", 0, NULL, "read documents in a permuted order, another one each epoch") \
+    X(packing, CHOICE, "concat-then-split", "", "", "concat-then-split|first-fit", "", 0, NULL, \
+      "rows of documents end to end, cut where a row is full; or of whole documents, longer ones dropped") \
+    X(num_packing_bins, I64, "8", "1", "1048576", "", "rows", 0, NULL, "rows that first-fit keeps open") \
+    X(bad_records, CHOICE, "fail", "", "", "fail|skip", "", 0, NULL, "what a document that cannot be used does to the run") \
+    X(max_bad_share, F64, "0.01", "0", "1", "", "", 0, NULL, \
+      "with bad_records skip: more than this share of a rank's documents ends the run")
 #define CTI_DATALOADER_FIELDS(X) CTI_DATALOADER_ROWS(X, "c4_test", "true")
 #define CTI_VALIDATOR_DATALOADER_FIELDS(X) CTI_DATALOADER_ROWS(X, "c4_validation", "false")
 
@@ -229,7 +240,8 @@ enum { CTI_SET_NO_EFFECT = 256 };
     X(save_config_file, OPT_STR, "None", "1", "", "", "", 0, NULL, "write them to this file, under dump_folder") \
     X(enable_structured_logging, BOOL, "true", "", "", "", "", 0, NULL, "write events as JSON lines, under dump_folder") \
     X(dump_graph, OPT_STR, "None", "1", "", "", "", 0, NULL, "folder for the graph after each pass, as text") \
-    X(print_shards, BOOL, "false", "", "", "", "", 0, NULL, "log how each parameter is sharded")
+    X(print_shards, BOOL, "false", "", "", "", "", 0, NULL, "log how each parameter is sharded") \
+    X(log_batch_hash, BOOL, "false", "", "", "", "", 0, NULL, "log a hash of each step's tokens, the same for any number of ranks")
 
 #define CTI_OVERRIDE_FIELDS(X) \
     X(imports, TOKENS, "", "", "", "", "", CT_SET_PLAN, NULL, \

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the room `data` share. */
+/* What the files of the room `data` that read documents share; what makes rows of them: stream.h. */
 #ifndef CTI_DATA_DATA_INTERNAL_H
 #define CTI_DATA_DATA_INTERNAL_H
 
-#include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 
 #include "base/file.h"
 #include "data/data.h"
@@ -109,73 +107,5 @@ CT_MUST_CHECK ct_status cti_reader_read(ct_reader *reader, int64_t number, ct_do
                                         cti_line_fault *fault, ct_err *err);
 /* CT_ERR_DATA with file, line and fault. Counts the lines before it: for what is told, not for each bad document. */
 ct_status cti_corpus_fail(const ct_corpus *corpus, int64_t number, const cti_line_fault *fault, ct_err *err);
-
-/* --- stream --- */
-
-/* One stream's cursor and the sample of the document it is in. */
-typedef struct cti_stream {
-    int64_t begin, n; /* slice of the corpus's documents */
-    ct_stream_state at;
-    int64_t n_seen;   /* documents since creation or seek, bounded use: the first pass counts faults */
-    int64_t n_barren; /* documents since one gave tokens */
-    bool is_loaded;   /* sample is of document `at` */
-    ct_sample sample; /* owns */
-} cti_stream;
-
-/* What batches are made with: all of it belongs to the thread that makes them. */
-typedef struct cti_maker {
-    const ct_alloc *alloc;
-    const ct_corpus *corpus; /* borrows */
-    ct_reader *reader;       /* owns */
-    ct_processor processor;
-    void *state; /* owns; the processor's */
-    ct_loader_options options;
-    int64_t local_rows;
-    cti_stream *streams; /* owns; n_local_streams */
-    ct_document document; /* owns; scratch */
-    int64_t n_local_documents;
-    const atomic_bool *stop; /* CT_ERR_STOPPED at the next document once true */
-    ct_loader_stats stats;
-} cti_maker;
-
-CT_MUST_CHECK ct_status cti_maker_init(cti_maker *maker, const ct_alloc *alloc, const ct_corpus *corpus,
-                                       const ct_processor *processor, const ct_loader_options *options, ct_err *err);
-void cti_maker_deinit(cti_maker *maker);
-void cti_maker_seek(cti_maker *maker, const ct_stream_state *states);
-void cti_maker_states(const cti_maker *maker, ct_stream_state *out_states);
-/* Fills a batch whose arrays hold a whole local micro-batch (segments_cap: its tokens). */
-CT_MUST_CHECK ct_status cti_maker_next(cti_maker *maker, ct_batch *batch, ct_err *err);
-
-/* --- loader_thread --- */
-
-/* One batch made ahead, with where the streams stood after it. */
-typedef struct cti_slot {
-    ct_batch batch;
-    ct_stream_state *states;
-    ct_loader_stats stats;
-} cti_slot;
-
-/* A ring of slots between the thread that makes batches and the one that takes them. */
-typedef struct cti_ahead {
-    cti_maker *maker; /* borrows; the thread's while it runs */
-    cti_slot *slots;  /* owns */
-    int32_t n_slots;
-    pthread_mutex_t lock; /* guards head, n_full, status, error */
-    pthread_cond_t changed;
-    int32_t head, n_full;
-    ct_status status; /* CT_OK while the thread makes batches */
-    ct_err error;
-    atomic_bool stop;
-    bool has_lock, has_cond, is_running; /* the caller's */
-    pthread_t thread;
-} cti_ahead;
-
-CT_MUST_CHECK ct_status cti_ahead_init(cti_ahead *ahead, cti_maker *maker, int32_t n_slots, ct_err *err);
-void cti_ahead_deinit(cti_ahead *ahead);
-CT_MUST_CHECK ct_status cti_ahead_start(cti_ahead *ahead, ct_err *err);
-void cti_ahead_stop(cti_ahead *ahead); /* joins, forgets what was made */
-/* Waits for the oldest slot; borrowed until cti_ahead_release. Failures come after the batches made before them. */
-CT_MUST_CHECK ct_status cti_ahead_acquire(cti_ahead *ahead, const cti_slot **out_slot, ct_err *err);
-void cti_ahead_release(cti_ahead *ahead);
 
 #endif

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loader: checks, delivery of batches, and where the streams stand. */
+#include <float.h>
+
 #include "base/num.h"
-#include "data/data_internal.h"
+#include "data/stream.h"
 
 struct ct_loader {
     const ct_alloc *alloc;
     cti_maker maker;            /* the thread's while it runs */
     cti_ahead ahead;            /* unused where prefetch_batches is 0 */
-    ct_stream_state *delivered; /* owns; after the last batch given out */
+    int64_t *delivered; /* owns; states after the last batch given out */
     ct_loader_stats stats;      /* as of the last batch given out */
     ct_status status;           /* of the end or the failure that every later call returns */
     ct_err error;
@@ -18,9 +20,30 @@ static ct_status want(bool ok, const char *what, int64_t found, ct_err *err)
     return ok ? CT_OK : CT_FAIL(err, CT_ERR_RANGE, "%s, found %lld", what, (long long)found);
 }
 
-static ct_status check_options(const ct_corpus *corpus, const ct_loader_options *o, ct_err *err)
+static ct_status check_sources(const ct_data_source *sources, int32_t n_sources, const ct_loader_options *o, ct_err *err)
 {
-    const int64_t n = ct_corpus_n_documents(corpus);
+    CT_TRY(want(n_sources > 0 && n_sources <= CT_DATA_SOURCES_MAX, "sources must be in [1, 64]", n_sources, err));
+    for (int32_t i = 0; i < n_sources; i++) {
+        const int64_t n = ct_corpus_n_documents(sources[i].corpus);
+        if (!(sources[i].weight > 0.0 && sources[i].weight <= DBL_MAX / CT_DATA_SOURCES_MAX)) {
+            return CT_FAIL(err, CT_ERR_RANGE, "the weight of source %d must be finite and above 0, found %g", i, sources[i].weight);
+        }
+        if (n < o->streams) {
+            return CT_FAIL(err, CT_ERR_DATA, "the dataset has %lld documents, fewer than the %lld streams", (long long)n,
+                           (long long)o->streams);
+        }
+        if (o->bad_policy == CT_BAD_FAIL) {
+            CT_TRY(ct_corpus_check_whole(sources[i].corpus, err));
+        }
+        if (o->shuffle) {
+            CT_TRY(ct_corpus_check_random_access(sources[i].corpus, err));
+        }
+    }
+    return CT_OK;
+}
+
+static ct_status check_options(const ct_loader_options *o, ct_err *err)
+{
     CT_TRY(want(o->seq_len > 0, "seq_len must be above 0", o->seq_len, err));
     CT_TRY(want(o->rows > 0, "rows of a micro-batch must be above 0", o->rows, err));
     CT_TRY(want(o->streams > 0, "dataloader.streams must be above 0", o->streams, err));
@@ -29,6 +52,10 @@ static ct_status check_options(const ct_corpus *corpus, const ct_loader_options 
                 "n_local_streams must be above 0 and end within the streams", o->n_local_streams, err));
     CT_TRY(want(o->prefetch_batches >= 0 && o->prefetch_batches <= 1024, "prefetch_batches must be in [0, 1024]",
                 o->prefetch_batches, err));
+    CT_TRY(want(o->workers >= 0 && o->workers <= 256, "dataloader.num_workers must be in [0, 256]", o->workers, err));
+    CT_TRY(want(o->packing_bins >= 0 && o->packing_bins <= 1 << 20, "dataloader.num_packing_bins must be in [1, 1048576]",
+                o->packing_bins, err));
+    CT_TRY(want(o->seed >= 0, "dataloader.seed must not be negative", o->seed, err));
     CT_TRY(want(o->vocab_size >= 0, "vocab_size must not be negative", o->vocab_size, err));
     if (!(o->max_bad_share >= 0.0 && o->max_bad_share <= 1.0)) {
         return CT_FAIL(err, CT_ERR_RANGE, "max_bad_share must be in [0, 1], found %g", o->max_bad_share);
@@ -42,20 +69,21 @@ static ct_status check_options(const ct_corpus *corpus, const ct_loader_options 
         return CT_FAIL(err, CT_ERR_RANGE, "%lld rows of %lld tokens on one rank are more than 2^31 - 1 tokens",
                        (long long)(o->rows / o->streams * o->n_local_streams), (long long)o->seq_len);
     }
-    if (n < o->streams) {
-        return CT_FAIL(err, CT_ERR_DATA, "the dataset has %lld documents, fewer than the %lld streams", (long long)n,
-                       (long long)o->streams);
+    if (o->packing == CT_PACK_FIRST_FIT) {
+        CT_TRY(want(o->packing_bins > 0, "dataloader.num_packing_bins must be in [1, 1048576]", o->packing_bins, err));
+        if (!cti_mul_i64(o->packing_bins, o->seq_len, &tokens) || tokens > INT32_MAX) {
+            return CT_FAIL(err, CT_ERR_RANGE, "%d open rows of %lld tokens are more than 2^31 - 1 tokens", o->packing_bins,
+                           (long long)o->seq_len);
+        }
     }
     return CT_OK;
 }
 
-ct_status ct_loader_create(const ct_alloc *alloc, const ct_corpus *corpus, const ct_processor *processor,
-                           const ct_loader_options *options, ct_loader **out_loader, ct_err *err)
+ct_status ct_loader_create(const ct_alloc *alloc, const ct_data_source *sources, int32_t n_sources,
+                           const ct_processor *processor, const ct_loader_options *options, ct_loader **out_loader, ct_err *err)
 {
-    CT_TRY(check_options(corpus, options, err));
-    if (options->bad_policy == CT_BAD_FAIL) {
-        CT_TRY(ct_corpus_check_whole(corpus, err));
-    }
+    CT_TRY(check_options(options, err));
+    CT_TRY(check_sources(sources, n_sources, options, err));
     ct_loader *loader = CT_NEW(alloc, ct_loader, err);
     if (loader == NULL) {
         return CT_ERR_MEMORY;
@@ -63,8 +91,8 @@ ct_status ct_loader_create(const ct_alloc *alloc, const ct_corpus *corpus, const
     ct_status st;
     loader->alloc = alloc;
     loader->maker.alloc = alloc;
-    CT_TRY_GOTO(st, cti_maker_init(&loader->maker, alloc, corpus, processor, options, err), fail);
-    loader->delivered = CT_NEW_ARRAY(alloc, ct_stream_state, options->n_local_streams, err);
+    CT_TRY_GOTO(st, cti_maker_init(&loader->maker, alloc, sources, n_sources, processor, options, err), fail);
+    loader->delivered = CT_NEW_ARRAY(alloc, int64_t, options->n_local_streams * ct_stream_state_width(n_sources), err);
     if (loader->delivered == NULL) {
         st = CT_ERR_MEMORY;
         goto fail;
@@ -111,6 +139,11 @@ static void copy_batch(ct_batch *to, const ct_batch *from)
     to->hash = from->hash;
 }
 
+static size_t state_bytes(const ct_loader *loader)
+{
+    return (size_t)(loader->maker.options.n_local_streams * ct_stream_state_width(loader->maker.n_sources)) * sizeof(int64_t);
+}
+
 static ct_status next_ahead(ct_loader *loader, ct_batch *batch, ct_err *err)
 {
     const cti_slot *slot = NULL;
@@ -121,7 +154,7 @@ static ct_status next_ahead(ct_loader *loader, ct_batch *batch, ct_err *err)
         return st;
     }
     copy_batch(batch, &slot->batch);
-    memcpy(loader->delivered, slot->states, (size_t)loader->maker.options.n_local_streams * sizeof *slot->states);
+    memcpy(loader->delivered, slot->states, state_bytes(loader));
     loader->stats = slot->stats;
     cti_ahead_release(&loader->ahead);
     return CT_OK;
@@ -153,29 +186,55 @@ ct_status ct_loader_next(ct_loader *loader, ct_batch *batch, ct_err *err)
     return loader->status;
 }
 
-void ct_loader_state(const ct_loader *loader, ct_stream_state *out_states)
+int64_t ct_stream_state_width(int32_t n_sources)
 {
-    memcpy(out_states, loader->delivered, (size_t)loader->maker.options.n_local_streams * sizeof *out_states);
+    return CTI_STATE_HEAD + CTI_STATE_A_SOURCE * (int64_t)n_sources;
 }
 
-ct_status ct_loader_seek(ct_loader *loader, const ct_stream_state *states, ct_err *err)
+void ct_loader_state(const ct_loader *loader, int64_t *out_states)
+{
+    memcpy(out_states, loader->delivered, state_bytes(loader));
+}
+
+/* Whether these are numbers that a stream can stand at. */
+static ct_status check_state(const ct_loader *loader, int64_t i, const int64_t *s, ct_err *err)
 {
     const ct_loader_options *o = &loader->maker.options;
-    for (int64_t i = 0; i < o->n_local_streams; i++) {
-        const ct_stream_state *s = &states[i];
-        const int64_t n = loader->maker.streams[i].n;
-        if (s->epoch < 0 || s->document < 0 || s->document >= n || s->token < 0) {
-            return CT_FAIL(err, CT_ERR_RANGE,
-                           "stream %lld: epoch %lld, document %lld, token %lld is no place in a slice of %lld documents",
-                           (long long)(o->first_stream + i), (long long)s->epoch, (long long)s->document,
-                           (long long)s->token, (long long)n);
+    const bool is_whole = o->packing == CT_PACK_FIRST_FIT;
+    const long long number = (long long)(o->first_stream + i);
+    const bool in_set = s[CTI_STATE_SET_ROWS] >= 0 && s[CTI_STATE_SET_ROWS] < (is_whole ? o->packing_bins : 1);
+    if (s[CTI_STATE_ROWS] < 0 || s[CTI_STATE_ROWS] > INT64_MAX / 2 || !in_set || (!is_whole && s[CTI_STATE_ROWS] != 0)) {
+        return CT_FAIL(err, CT_ERR_RANGE, "stream %lld: %lld rows and %lld of a set are no place in rows of this packing", number,
+                       (long long)s[CTI_STATE_ROWS], (long long)s[CTI_STATE_SET_ROWS]);
+    }
+    if (s[CTI_STATE_SOURCE] < 0 || s[CTI_STATE_SOURCE] >= loader->maker.n_sources || s[CTI_STATE_TOKEN] < 0 ||
+        (is_whole && s[CTI_STATE_TOKEN] > 0)) {
+        return CT_FAIL(err, CT_ERR_RANGE, "stream %lld: token %lld of source %lld is no place in %d source(s)", number,
+                       (long long)s[CTI_STATE_TOKEN], (long long)s[CTI_STATE_SOURCE], loader->maker.n_sources);
+    }
+    for (int32_t k = 0; k < loader->maker.n_sources; k++) {
+        const int64_t *mark = s + CTI_STATE_HEAD + CTI_STATE_A_SOURCE * (int64_t)k;
+        const int64_t n = loader->maker.streams[i].tracks[k].n;
+        if (mark[0] < 0 || mark[0] > INT64_MAX / 2 || mark[1] < 0 || mark[1] >= n || mark[2] < 0 || mark[2] > INT64_MAX / 128) {
+            return CT_FAIL(err, CT_ERR_RANGE, "stream %lld: epoch %lld, document %lld, %lld tokens is no place in a slice of %lld documents",
+                           number, (long long)mark[0], (long long)mark[1], (long long)mark[2], (long long)n);
         }
+    }
+    return CT_OK;
+}
+
+ct_status ct_loader_seek(ct_loader *loader, const int64_t *states, ct_err *err)
+{
+    const ct_loader_options *o = &loader->maker.options;
+    const int64_t width = ct_stream_state_width(loader->maker.n_sources);
+    for (int64_t i = 0; i < o->n_local_streams; i++) {
+        CT_TRY(check_state(loader, i, states + i * width, err));
     }
     if (o->prefetch_batches > 0) {
         cti_ahead_stop(&loader->ahead);
     }
     cti_maker_seek(&loader->maker, states);
-    memcpy(loader->delivered, states, (size_t)o->n_local_streams * sizeof *states);
+    memcpy(loader->delivered, states, state_bytes(loader));
     loader->status = CT_OK;
     loader->error = (ct_err){0};
     return CT_OK;

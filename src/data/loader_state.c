@@ -4,9 +4,11 @@
 
 #include "base/hash.h"
 #include "base/json.h"
-#include "data/data_internal.h"
+#include "data/stream.h"
 
-enum { STATE_VERSION = 1, MAX_FILES_BY_NAME = 64 };
+enum { STATE_VERSION = 2, MAX_FILES_BY_NAME = 64 };
+
+static const char *const packing_names[CT_PACKING_COUNT] = {"concat-then-split", "first-fit"};
 
 static void hex64(uint64_t value, char out[17])
 {
@@ -56,12 +58,30 @@ static json_t *files_json(const ct_alloc *alloc, const ct_corpus *corpus)
     return json_pack("{s:I, s:s, s:o}", "count", (json_int_t)ct_corpus_n_files(corpus), "hash", hash, "first", first);
 }
 
-static json_t *streams_json(const ct_stream_state *states, int64_t n)
+static json_t *streams_json(const int64_t *states, int64_t n, int64_t width)
 {
     json_t *array = json_array();
     for (int64_t i = 0; array != NULL && i < n; i++) {
-        json_t *row = json_pack("[I, I, I]", (json_int_t)states[i].epoch, (json_int_t)states[i].document,
-                                (json_int_t)states[i].token);
+        json_t *row = json_array();
+        bool ok = row != NULL && json_array_append_new(array, row) == 0;
+        for (int64_t k = 0; ok && k < width; k++) {
+            ok = json_array_append_new(row, json_integer((json_int_t)states[i * width + k])) == 0;
+        }
+        if (!ok) {
+            json_decref(array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
+static json_t *sources_json(const ct_alloc *alloc, const ct_data_source *sources, int32_t n)
+{
+    json_t *array = json_array();
+    for (int32_t i = 0; array != NULL && i < n; i++) {
+        const ct_corpus *corpus = sources[i].corpus;
+        json_t *row = json_pack("{s:f, s:s, s:I, s:o}", "weight", sources[i].weight, "text_field", ct_corpus_text_field(corpus),
+                                "documents", (json_int_t)ct_corpus_n_documents(corpus), "files", files_json(alloc, corpus));
         if (row == NULL || json_array_append_new(array, row) != 0) {
             json_decref(array);
             return NULL;
@@ -70,15 +90,34 @@ static json_t *streams_json(const ct_stream_state *states, int64_t n)
     return array;
 }
 
-ct_status ct_data_state_write(const ct_alloc *alloc, const ct_corpus *corpus, uint64_t encode_hash,
-                              const ct_stream_state *states, int64_t n_streams, char **out_text, ct_err *err)
+/* What the order hangs on beside the sources; what it does not hang on is left out, so that it may change. */
+static json_t *order_json(const ct_loader_options *o)
+{
+    json_t *order = json_pack("{s:b, s:s}", "shuffle", o->shuffle, "packing", packing_names[o->packing]);
+    bool ok = order != NULL;
+    if (ok && o->shuffle) {
+        ok = json_object_set_new(order, "seed", json_integer((json_int_t)o->seed)) == 0;
+    }
+    if (ok && o->packing == CT_PACK_FIRST_FIT) {
+        ok = json_object_set_new(order, "num_packing_bins", json_integer(o->packing_bins)) == 0 &&
+             json_object_set_new(order, "seq_len", json_integer((json_int_t)o->seq_len)) == 0;
+    }
+    if (!ok) {
+        json_decref(order);
+        return NULL;
+    }
+    return order;
+}
+
+ct_status ct_data_state_write(const ct_alloc *alloc, const ct_data_source *sources, int32_t n_sources,
+                              const ct_loader_options *options, const int64_t *states, int64_t n_streams, char **out_text,
+                              ct_err *err)
 {
     char hash[17];
-    hex64(encode_hash, hash);
-    json_t *json = json_pack("{s:i, s:o, s:s, s:I, s:o, s:s}", "version", STATE_VERSION, "streams",
-                             streams_json(states, n_streams), "text_field", ct_corpus_text_field(corpus), "documents",
-                             (json_int_t)ct_corpus_n_documents(corpus), "files", files_json(alloc, corpus), "encode_hash",
-                             hash);
+    hex64(options->encode_hash, hash);
+    json_t *json = json_pack("{s:i, s:o, s:o, s:o, s:s}", "version", STATE_VERSION, "streams",
+                             streams_json(states, n_streams, ct_stream_state_width(n_sources)), "sources",
+                             sources_json(alloc, sources, n_sources), "order", order_json(options), "encode_hash", hash);
     if (json == NULL) {
         return CT_FAIL(err, CT_ERR_MEMORY, "no memory for the data's state, or a text field that is not UTF-8");
     }
@@ -161,60 +200,147 @@ static ct_status compare_files(const ct_alloc *alloc, const json_t *json, const 
     return CT_OK;
 }
 
-static ct_status compare(const ct_alloc *alloc, const json_t *json, const ct_corpus *corpus, uint64_t encode_hash,
-                         ct_err *err)
+/* One source as it was saved. */
+static ct_status compare_source(const ct_alloc *alloc, const json_t *json, const ct_corpus *corpus, ct_err *err)
 {
     const char *field;
     int64_t n_documents;
-    uint64_t saved_hash;
     CT_TRY(cti_json_get_str(json, "text_field", where, &field, err));
     CT_TRY(cti_json_get_i64(json, "documents", where, &n_documents, err));
-    CT_TRY(get_hash(json, "encode_hash", &saved_hash, err));
-    if (corpus != NULL) {
-        CT_TRY(compare_files(alloc, json, corpus, err));
-        if (!cti_str_eq(field, ct_corpus_text_field(corpus))) {
-            return changed(err, "the text field is '%.64s', was '%.64s'", ct_corpus_text_field(corpus), field);
-        }
-        if (n_documents != ct_corpus_n_documents(corpus)) {
-            return changed(err, "there are %" PRId64 " documents, there were %" PRId64, ct_corpus_n_documents(corpus),
-                           n_documents);
-        }
+    CT_TRY(compare_files(alloc, json, corpus, err));
+    if (!cti_str_eq(field, ct_corpus_text_field(corpus))) {
+        return changed(err, "the text field is '%.64s', was '%.64s'", ct_corpus_text_field(corpus), field);
     }
-    if (saved_hash != 0 && encode_hash != 0 && saved_hash != encode_hash) {
-        return changed(err, "the tokenizer is another one (%016" PRIx64 ", was %016" PRIx64 ")", encode_hash, saved_hash);
+    if (n_documents != ct_corpus_n_documents(corpus)) {
+        return changed(err, "there are %" PRId64 " documents, there were %" PRId64, ct_corpus_n_documents(corpus), n_documents);
     }
     return CT_OK;
 }
 
-static ct_status read_stream(const json_t *row, size_t i, ct_stream_state *out, ct_err *err)
+static ct_status compare_sources(const ct_alloc *alloc, const json_t *json, const ct_data_source *sources, int32_t n_sources,
+                                 ct_err *err)
 {
-    int64_t numbers[3];
-    bool ok = json_is_array(row) && json_array_size(row) == 3;
-    for (size_t k = 0; ok && k < 3; k++) {
+    json_t *rows;
+    CT_TRY(cti_json_get_arr(json, "sources", where, &rows, err));
+    if (json_array_size(rows) != (size_t)n_sources) {
+        return changed(err, "there are %d sources, there were %zu", n_sources, json_array_size(rows));
+    }
+    for (int32_t i = 0; i < n_sources; i++) {
+        const json_t *row = json_array_get(rows, (size_t)i);
+        const json_t *weight = json_object_get(row, "weight");
+        const ct_status st = compare_source(alloc, row, sources[i].corpus, err);
+        if (st != CT_OK) {
+            if (n_sources > 1) {
+                ct_err_prefix(err, "source %d", i + 1);
+            }
+            return st;
+        }
+        if (!json_is_number(weight)) {
+            return CT_FAIL(err, CT_ERR_FORMAT, "%s: source %d has no weight", where, i + 1);
+        }
+        if (n_sources > 1 && (json_number_value(weight) < sources[i].weight || json_number_value(weight) > sources[i].weight)) {
+            return changed(err, "the weight of source %d is %g, was %g", i + 1, sources[i].weight, json_number_value(weight));
+        }
+    }
+    return CT_OK;
+}
+
+/* A number that the order hangs on. */
+static ct_status compare_number(const json_t *order, const char *key, int64_t now, ct_err *err)
+{
+    int64_t then;
+    CT_TRY(cti_json_get_i64(order, key, where, &then, err));
+    return then == now ? CT_OK : changed(err, "%s is %" PRId64 ", was %" PRId64, key, now, then);
+}
+
+static ct_status compare_order(const json_t *json, const ct_loader_options *o, ct_err *err)
+{
+    const json_t *order = json_object_get(json, "order");
+    const json_t *shuffle = json_object_get(order, "shuffle");
+    const char *packing;
+    if (!json_is_object(order) || !json_is_boolean(shuffle)) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "%s: 'order' with 'shuffle' in it is wanted", where);
+    }
+    CT_TRY(cti_json_get_str(order, "packing", where, &packing, err));
+    if (json_is_true(shuffle) != o->shuffle) {
+        return changed(err, "shuffle is %s, was %s", o->shuffle ? "on" : "off", o->shuffle ? "off" : "on");
+    }
+    if (o->shuffle) {
+        CT_TRY(compare_number(order, "seed", o->seed, err));
+    }
+    if (!cti_str_eq(packing, packing_names[o->packing])) {
+        return changed(err, "packing is %s, was %.40s", packing_names[o->packing], packing);
+    }
+    if (o->packing == CT_PACK_FIRST_FIT) {
+        CT_TRY(compare_number(order, "num_packing_bins", o->packing_bins, err));
+        CT_TRY(compare_number(order, "seq_len", o->seq_len, err));
+    }
+    return CT_OK;
+}
+
+/* Version 1 knew one source, file order and concat-then-split alone. */
+static ct_status compare_1(const ct_alloc *alloc, const json_t *json, const ct_data_source *sources, int32_t n_sources,
+                           const ct_loader_options *o, ct_err *err)
+{
+    if (n_sources != 1) {
+        return changed(err, "there are %d sources, there was 1", n_sources);
+    }
+    if (o->shuffle || o->packing != CT_PACK_SPLIT) {
+        return changed(err, o->shuffle ? "shuffle is on, was off" : "packing is first-fit, was concat-then-split");
+    }
+    return compare_source(alloc, json, sources[0].corpus, err);
+}
+
+static ct_status compare_tokenizer(const json_t *json, uint64_t encode_hash, ct_err *err)
+{
+    uint64_t saved;
+    CT_TRY(get_hash(json, "encode_hash", &saved, err));
+    if (saved != 0 && encode_hash != 0 && saved != encode_hash) {
+        return changed(err, "the tokenizer is another one (%016" PRIx64 ", was %016" PRIx64 ")", encode_hash, saved);
+    }
+    return CT_OK;
+}
+
+static ct_status read_stream(const json_t *row, size_t i, int64_t n, int64_t *out, ct_err *err)
+{
+    bool ok = json_is_array(row) && json_array_size(row) == (size_t)n;
+    for (size_t k = 0; ok && k < (size_t)n; k++) {
         const json_t *number = json_array_get(row, k);
         ok = json_is_integer(number) && json_integer_value(number) >= 0;
-        numbers[k] = ok ? json_integer_value(number) : 0;
+        out[k] = ok ? json_integer_value(number) : 0;
     }
-    if (!ok) {
-        return CT_FAIL(err, CT_ERR_FORMAT, "%s: stream %zu must be three integers from 0 on (epoch, document, token)", where, i);
-    }
-    *out = (ct_stream_state){.epoch = numbers[0], .document = numbers[1], .token = numbers[2]};
-    return CT_OK;
+    return ok ? CT_OK
+              : CT_FAIL(err, CT_ERR_FORMAT, "%s: stream %zu must be %" PRId64 " integers from 0 on", where, i, n);
 }
 
-static ct_status read_streams(const ct_alloc *alloc, const json_t *json, ct_stream_state **out_states, int64_t *out_n,
-                              ct_err *err)
+/* Version 1's epoch, document, token as a state of one source. */
+static void widen(int64_t *s)
 {
+    const int64_t epoch = s[0], place = s[1], token = s[2];
+    memset(s, 0, (CTI_STATE_HEAD + CTI_STATE_A_SOURCE) * sizeof *s);
+    s[CTI_STATE_TOKEN] = token;
+    s[CTI_STATE_HEAD] = epoch;
+    s[CTI_STATE_HEAD + 1] = place;
+}
+
+static ct_status read_streams(const ct_alloc *alloc, const json_t *json, int64_t version, int32_t n_sources,
+                              int64_t **out_states, int64_t *out_n, ct_err *err)
+{
+    const int64_t width = ct_stream_state_width(n_sources);
     json_t *rows;
     CT_TRY(cti_json_get_arr(json, "streams", where, &rows, err));
     const size_t n = json_array_size(rows);
     if (n == 0) {
         return CT_FAIL(err, CT_ERR_FORMAT, "%s: no stream", where);
     }
-    ct_stream_state *states = CT_NEW_ARRAY(alloc, ct_stream_state, n, err);
+    int64_t *states = ct_alloc_zeroed(alloc, n, (size_t)width * sizeof *states, err);
     ct_status st = states != NULL ? CT_OK : CT_ERR_MEMORY;
     for (size_t i = 0; st == CT_OK && i < n; i++) {
-        st = read_stream(json_array_get(rows, i), i, &states[i], err);
+        int64_t *state = states + (int64_t)i * width;
+        st = read_stream(json_array_get(rows, i), i, version == 1 ? 3 : width, state, err);
+        if (version == 1) {
+            widen(state);
+        }
     }
     if (st != CT_OK) {
         ct_alloc_free(alloc, states);
@@ -225,22 +351,35 @@ static ct_status read_streams(const ct_alloc *alloc, const json_t *json, ct_stre
     return CT_OK;
 }
 
-ct_status ct_data_state_read(const ct_alloc *alloc, const char *text, size_t size, const ct_corpus *corpus,
-                             uint64_t encode_hash, ct_stream_state **out_states, int64_t *out_n_streams, ct_err *err)
+static ct_status compare(const ct_alloc *alloc, const json_t *json, int64_t version, const ct_data_source *sources,
+                         int32_t n_sources, const ct_loader_options *options, ct_err *err)
+{
+    if (version == 1) {
+        CT_TRY(compare_1(alloc, json, sources, n_sources, options, err));
+    } else {
+        CT_TRY(compare_sources(alloc, json, sources, n_sources, err));
+        CT_TRY(compare_order(json, options, err));
+    }
+    return compare_tokenizer(json, options->encode_hash, err);
+}
+
+ct_status ct_data_state_read(const ct_alloc *alloc, const char *text, size_t size, const ct_data_source *sources,
+                             int32_t n_sources, const ct_loader_options *options, int64_t **out_states,
+                             int64_t *out_n_streams, ct_err *err)
 {
     json_t *json;
     int64_t version;
     CT_TRY(cti_json_parse(text, size, where, &json, err));
     ct_status st = json_is_object(json) ? cti_json_get_i64(json, "version", where, &version, err)
                                         : CT_FAIL(err, CT_ERR_FORMAT, "%s: not an object", where);
-    if (st == CT_OK && version != STATE_VERSION) {
-        st = CT_FAIL(err, CT_ERR_FORMAT, "%s: version %" PRId64 ", this program reads version %d", where, version, STATE_VERSION);
+    if (st == CT_OK && (version < 1 || version > STATE_VERSION)) {
+        st = CT_FAIL(err, CT_ERR_FORMAT, "%s: version %" PRId64 ", this program reads 1 to %d", where, version, STATE_VERSION);
     }
     if (st == CT_OK) {
-        st = compare(alloc, json, corpus, encode_hash, err);
+        st = compare(alloc, json, version, sources, n_sources, options, err);
     }
     if (st == CT_OK) {
-        st = read_streams(alloc, json, out_states, out_n_streams, err);
+        st = read_streams(alloc, json, version, n_sources, out_states, out_n_streams, err);
     }
     json_decref(json);
     return st;

@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include "base/num.h"
-#include "data/data_internal.h"
+#include "data/stream.h"
 
 static ct_status init_slot(cti_slot *slot, const cti_maker *maker, ct_err *err)
 {
@@ -15,7 +15,7 @@ static ct_status init_slot(cti_slot *slot, const cti_maker *maker, ct_err *err)
     b->positions = CT_NEW_ARRAY(alloc, int32_t, n, err);
     b->segments = ct_alloc_zeroed(alloc, (size_t)n, 4 * sizeof(int32_t), err);
     b->segments_cap = n;
-    slot->states = CT_NEW_ARRAY(alloc, ct_stream_state, maker->options.n_local_streams, err);
+    slot->states = CT_NEW_ARRAY(alloc, int64_t, maker->options.n_local_streams * ct_stream_state_width(maker->n_sources), err);
     const bool ok = b->tokens != NULL && b->labels != NULL && b->positions != NULL && b->segments != NULL &&
                     slot->states != NULL;
     return ok ? CT_OK : CT_ERR_MEMORY;
@@ -106,10 +106,23 @@ static void *run(void *arg)
     }
 }
 
-ct_status cti_ahead_start(cti_ahead *ahead, ct_err *err)
+ct_status cti_start_thread(pthread_t *out_thread, void *(*run_it)(void *arg), void *arg, ct_err *err)
 {
     sigset_t all;
     sigset_t before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int code = pthread_create(out_thread, NULL, run_it, arg);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code != 0) {
+        char buf[128];
+        return CT_FAIL(err, CT_ERR_MEMORY, "a thread of the loader's cannot be started: %s", strerror_r(code, buf, sizeof buf));
+    }
+    return CT_OK;
+}
+
+ct_status cti_ahead_start(cti_ahead *ahead, ct_err *err)
+{
     if (ahead->is_running) {
         return CT_OK;
     }
@@ -117,16 +130,8 @@ ct_status cti_ahead_start(cti_ahead *ahead, ct_err *err)
     ahead->status = CT_OK;
     ahead->error = (ct_err){0};
     atomic_store(&ahead->stop, false);
-    ahead->maker->stop = &ahead->stop;
-    /* Signals are for the caller's thread, so that its waits see them. */
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int code = pthread_create(&ahead->thread, NULL, run, ahead);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code != 0) {
-        char buf[128];
-        return CT_FAIL(err, CT_ERR_MEMORY, "the loader's thread cannot be started: %s", strerror_r(code, buf, sizeof buf));
-    }
+    ahead->maker->feed.stop = &ahead->stop;
+    CT_TRY(cti_start_thread(&ahead->thread, run, ahead, err));
     ahead->is_running = true;
     return CT_OK;
 }
@@ -140,9 +145,10 @@ void cti_ahead_stop(cti_ahead *ahead)
     atomic_store(&ahead->stop, true);
     (void)pthread_cond_signal(&ahead->changed);
     (void)pthread_mutex_unlock(&ahead->lock);
+    cti_feed_wake(&ahead->maker->feed);
     (void)pthread_join(ahead->thread, NULL);
     ahead->is_running = false;
-    ahead->maker->stop = NULL;
+    ahead->maker->feed.stop = NULL;
 }
 
 ct_status cti_ahead_acquire(cti_ahead *ahead, const cti_slot **out_slot, ct_err *err)

@@ -105,14 +105,15 @@ static ct_status read_piece(void *ctx, int32_t piece, int64_t begin, int64_t end
 /* ---- what else is kept ------------------------------------------------------------------------------------------- */
 
 /* States of all streams, in their order: ranks hold consecutive ones. Caller frees. */
-static ct_status gather_streams(cti_trainer *t, ct_stream_state **out, ct_err *err)
+static ct_status gather_streams(cti_trainer *t, int64_t **out, ct_err *err)
 {
-    ct_stream_state *mine = CT_NEW_ARRAY(t->alloc, ct_stream_state, t->n_local_streams, err);
-    ct_stream_state *all = CT_NEW_ARRAY(t->alloc, ct_stream_state, t->n_streams, err);
+    const int64_t width = ct_stream_state_width(t->sources.n), n_mine = width * t->loader_options.n_local_streams;
+    int64_t *mine = CT_NEW_ARRAY(t->alloc, int64_t, n_mine, err);
+    int64_t *all = CT_NEW_ARRAY(t->alloc, int64_t, width * t->loader_options.streams, err);
     ct_status st = CT_ERR_MEMORY;
     if (mine != NULL && all != NULL) {
         ct_loader_state(t->loader, mine);
-        st = ct_comm_all_gather(t->world, mine, all, t->n_local_streams * 3, CT_DTYPE_I64, NULL, err);
+        st = ct_comm_all_gather(t->world, mine, all, n_mine, CT_DTYPE_I64, NULL, err);
     }
     ct_alloc_free(t->alloc, mine);
     if (st != CT_OK) {
@@ -122,15 +123,15 @@ static ct_status gather_streams(cti_trainer *t, ct_stream_state **out, ct_err *e
     *out = all;
     return CT_OK;
 }
-_Static_assert(sizeof(ct_stream_state) == 3 * sizeof(int64_t), "a stream's state is three numbers");
 
 static ct_status data_json(cti_trainer *t, json_t **out, ct_err *err)
 {
-    ct_stream_state *states = NULL;
+    int64_t *states = NULL;
     char *text = NULL;
     ct_status st;
     CT_TRY(gather_streams(t, &states, err));
-    CT_TRY_GOTO(st, ct_data_state_write(t->alloc, t->corpus, t->encode_hash, states, t->n_streams, &text, err), out);
+    CT_TRY_GOTO(st, ct_data_state_write(t->alloc, t->sources.items, t->sources.n, &t->loader_options, states,
+                                        t->loader_options.streams, &text, err), out);
     st = cti_json_parse(text, strlen(text), "data state", out, err);
 out:
     ct_alloc_free(t->alloc, text);
@@ -419,11 +420,16 @@ static ct_status load_data(cti_trainer *t, const ct_ckpt *ckpt, ct_err *err)
                        "begins it anew)", ct_ckpt_path(ckpt));
     }
     char *text = NULL;
-    ct_stream_state *states = NULL;
+    int64_t *states = NULL;
     int64_t n = 0;
     ct_status st;
     CT_TRY(cti_json_dump(t->alloc, data, 0, &text, err));
-    CT_TRY_GOTO(st, ct_data_state_read(t->alloc, text, strlen(text), t->corpus, t->encode_hash, &states, &n, err), out);
+    st = ct_data_state_read(t->alloc, text, strlen(text), t->sources.items, t->sources.n, &t->loader_options, &states, &n, err);
+    if (st == CT_ERR_DATA) {
+        ct_err_prefix(err, "'%s' (as it was, or --checkpoint.exclude-from-loading dataloader to begin the data anew)",
+                      ct_ckpt_path(ckpt));
+    }
+    CT_TRY_GOTO(st, st, out);
     if (c->streams.is_set && c->streams.value != n) {
         CT_WARN(t->log, "--dataloader.streams %" PRId64 ": the run began with %" PRId64 " streams and keeps them",
                 c->streams.value, n);
@@ -433,7 +439,7 @@ static ct_status load_data(cti_trainer *t, const ct_ckpt *ckpt, ct_err *err)
         ct_err_prefix(err, "the saved run began with %" PRId64 " data streams and keeps them", n);
         goto out;
     }
-    st = ct_loader_seek(t->loader, states + t->first_stream, err);
+    st = ct_loader_seek(t->loader, states + t->loader_options.first_stream * ct_stream_state_width(t->sources.n), err);
 out:
     ct_alloc_free(t->alloc, text);
     ct_alloc_free(t->alloc, states);

@@ -4,6 +4,7 @@
  *   step.c            model spec -> compiled step            engine.c      device, plan, runtime, weights
  *   trainer_setup.c   settings -> mesh, model, data, device  trainer_loop.c  the step loop
  *   metrics.c         step lines, rates, memory              checkpoint_glue.c  what a checkpoint holds of a run
+ *   trainer_data.c    settings -> sources and loader
  *   generate.c        text from a checkpoint                 override_check.c   overrides proved equal before use
  *   run_shape.c       what the settings say of a step        planner.c     what a run would take; targets.c: devices
  *
@@ -68,13 +69,15 @@ typedef struct cti_trainer {
     /* data */
     ct_tokenizer *tokenizer;
     ct_text_processor text; /* of documents */
-    ct_corpus *corpus;
+    ct_sources sources;
+    ct_loader_options loader_options;
     ct_loader *loader;
-    int64_t n_streams, first_stream, n_local_streams;
     uint64_t encode_hash;
     int32_t *batch_room; /* owns what the batches point into */
     ct_batch *batches;   /* one per micro-batch of a step */
     cti_action *actions;
+    uint64_t batch_hash;    /* of the last step, over all ranks */
+    bool has_read_all;      /* each of this rank's streams has gone through its documents once */
     /* state */
     int64_t current_step;     /* last finished step */
     int64_t tokens_seen;      /* over all ranks */
@@ -88,8 +91,12 @@ CT_MUST_CHECK ct_status cti_trainer_run(cti_trainer *trainer, ct_err *err);
 CT_MUST_CHECK ct_status cti_trainer_step(cti_trainer *trainer, double *out_loss, double *out_norm, ct_err *err);
 void cti_trainer_close(cti_trainer **trainer);
 
+CT_MUST_CHECK ct_status cti_trainer_open_sources(cti_trainer *trainer, ct_err *err);
 /* Opens the loader with this number of streams (a resumed run: the saved one). ERR_USAGE where the data ranks do not divide it. */
 CT_MUST_CHECK ct_status cti_trainer_open_loader(cti_trainer *trainer, int64_t n_streams, ct_err *err);
+
+/* Logs how many documents this rank has read, what was repaired, dropped and skipped. when: "first pass". */
+void cti_trainer_log_data(const cti_trainer *trainer, const char *when);
 
 /* ---- parts (trainer_setup.c, metrics.c, checkpoint_glue.c) ---- */
 

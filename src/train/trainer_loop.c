@@ -16,7 +16,8 @@ static ct_status write_input(cti_trainer *t, ct_value_id value, const void *host
 /* All micro-batches of the step, and the number of labels that count over all ranks. CT_END_OF_DATA where any rank has no more. */
 static ct_status fetch(cti_trainer *t, int64_t *out_valid, ct_err *err)
 {
-    int64_t counts[2] = {0, 0}; /* valid labels; ranks at the end */
+    int64_t counts[4] = {0, 0, 0, 0}; /* valid labels; ranks at the end; halves of the hash, whose sums do not overflow */
+    uint64_t hash = 0;
     for (int64_t m = 0; m < t->accumulation; m++) {
         const ct_status st = ct_loader_next(t->loader, &t->batches[m], err);
         if (st == CT_END_OF_DATA) {
@@ -25,8 +26,15 @@ static ct_status fetch(cti_trainer *t, int64_t *out_valid, ct_err *err)
         }
         CT_TRY(st);
         counts[0] += t->batches[m].n_valid;
+        hash += t->batches[m].hash * (2 * (uint64_t)m + 1); /* the order of micro-batches counts */
+        if (t->batches[m].epoch > 0 && !t->has_read_all) {
+            t->has_read_all = true;
+            cti_trainer_log_data(t, "first pass");
+        }
     }
-    CT_TRY(ct_comm_all_reduce(t->world, counts, counts, 2, CT_DTYPE_I64, CT_REDUCE_SUM, NULL, err));
+    counts[2] = (int64_t)(hash >> 32);
+    counts[3] = (int64_t)(hash & UINT32_MAX);
+    CT_TRY(ct_comm_all_reduce(t->world, counts, counts, 4, CT_DTYPE_I64, CT_REDUCE_SUM, NULL, err));
     if (counts[1] > 0) {
         return CT_END_OF_DATA;
     }
@@ -34,6 +42,7 @@ static ct_status fetch(cti_trainer *t, int64_t *out_valid, ct_err *err)
         return CT_FAIL(err, CT_ERR_DATA, "step %" PRId64 ": no label of the whole batch counts", t->current_step + 1);
     }
     *out_valid = counts[0];
+    t->batch_hash = ((uint64_t)counts[2] << 32) + (uint64_t)counts[3];
     return CT_OK;
 }
 
@@ -106,6 +115,7 @@ ct_status cti_trainer_run(cti_trainer *t, ct_err *err)
     const cti_training_config *training = CTI_SECTION(t->root, "training", training);
     const cti_metrics_config *metrics = CTI_SECTION(t->root, "metrics", metrics);
     const cti_comm_config *comm = CTI_SECTION(t->root, "comm", comm);
+    const cti_debug_config *debug = CTI_SECTION(t->root, "debug", debug);
     CT_TRY(cti_trainer_load(t, err));
     const int64_t loaded = t->current_step;
     bool stop = false;
@@ -131,6 +141,9 @@ ct_status cti_trainer_run(cti_trainer *t, ct_err *err)
         if (step == 1 || step == loaded + 1 || step % metrics->log_freq == 0) {
             cti_metrics_log(&t->metrics, t->log, step, loss, norm);
         }
+        if (debug->log_batch_hash) {
+            CT_INFO(t->log, "Batch of step %" PRId64 ": tokens %016" PRIx64, step, t->batch_hash);
+        }
         CT_TRY(agree_stop(t, &stop, err));
         CT_TRY(cti_trainer_save(t, step, step == training->steps, stop, err));
         if (step == loaded + 1) {
@@ -139,6 +152,9 @@ ct_status cti_trainer_run(cti_trainer *t, ct_err *err)
                     cti_format_timedelta(comm->train_timeout_seconds, span));
             ct_comm_set_timeout(t->world, comm->train_timeout_seconds * 1000);
         }
+    }
+    if (t->loader != NULL) {
+        cti_trainer_log_data(t, "whole run");
     }
     if (stop && t->current_step < training->steps) {
         return CT_FAIL(err, CT_ERR_STOPPED, "stopped on request after step %" PRId64 " of %" PRId64, t->current_step,

@@ -339,17 +339,6 @@ static ct_status open_tokenizer(cti_trainer *t, ct_err *err)
     return CT_OK;
 }
 
-static ct_status open_corpus(cti_trainer *t, ct_err *err)
-{
-    const cti_dataloader_config *c = CTI_SECTION(t->root, "dataloader", dataloader);
-    char *path = NULL;
-    CT_TRY(ct_dataset_resolve(t->alloc, c->dataset, c->dataset_path, t->o.share_dir, &path, err));
-    CT_INFO(t->log, "Preparing %s dataset from %s", c->dataset, path);
-    const ct_status st = ct_corpus_open(t->alloc, path, NULL, &t->corpus, err);
-    ct_alloc_free(t->alloc, path);
-    return st;
-}
-
 static ct_status make_batches(cti_trainer *t, ct_err *err)
 {
     const int64_t n = t->local_batch * t->seq_len;
@@ -377,33 +366,8 @@ static void log_host_memory(const cti_trainer *t)
     char batches[32], corpus[32], allowance[32];
     const int64_t batch_bytes = t->accumulation * t->local_batch * t->seq_len * 7 * (int64_t)sizeof(int32_t);
     CT_INFO(t->log, "Host memory beside it: batches %s, corpus %s (read piece by piece), allowance %s",
-            cti_format_bytes(3 * batch_bytes, batches), /* the loader's thread keeps two more */
-            cti_format_bytes(ct_corpus_size_bytes(t->corpus), corpus), cti_format_bytes(CTI_HOST_ALLOWANCE_BYTES, allowance));
-}
-
-ct_status cti_trainer_open_loader(cti_trainer *t, int64_t n_streams, ct_err *err)
-{
-    const cti_dataloader_config *c = CTI_SECTION(t->root, "dataloader", dataloader);
-    const cti_decoder_config *d = ct_component_values(ct_component_find(t->root, "model_spec.model"));
-    const int64_t dp = ct_mesh_dp_degree(&t->mesh), rows = t->local_batch * dp;
-    if (n_streams % dp != 0 || rows % n_streams != 0) {
-        return CT_FAIL(err, CT_ERR_USAGE, "--dataloader.streams: %" PRId64 " streams must be a multiple of the %" PRId64
-                       " data ranks and divide the %" PRId64 " rows of a micro-batch", n_streams, dp, rows);
-    }
-    const ct_processor processor = ct_processor_of_text(&t->text);
-    t->n_streams = n_streams;
-    t->n_local_streams = n_streams / dp;
-    t->first_stream = ct_mesh_dp_rank(&t->mesh) * t->n_local_streams;
-    const ct_loader_options options = {.seq_len = t->seq_len,
-                                       .rows = rows,
-                                       .streams = n_streams,
-                                       .first_stream = t->first_stream,
-                                       .n_local_streams = t->n_local_streams,
-                                       .vocab_size = d->vocab_size,
-                                       .encode_hash = t->encode_hash,
-                                       .repeat = c->infinite,
-                                       .prefetch_batches = 2};
-    return ct_loader_create(t->alloc, t->corpus, &processor, &options, &t->loader, err);
+            cti_format_bytes(batch_bytes / t->accumulation * (t->accumulation + t->loader_options.prefetch_batches), batches),
+            cti_format_bytes(ct_sources_size_bytes(&t->sources), corpus), cti_format_bytes(CTI_HOST_ALLOWANCE_BYTES, allowance));
 }
 
 static ct_status setup(cti_trainer *t, ct_err *err)
@@ -430,7 +394,7 @@ static ct_status setup(cti_trainer *t, ct_err *err)
         cti_log_shards(t->log, t);
     }
     CT_TRY(open_tokenizer(t, err));
-    CT_TRY(open_corpus(t, err));
+    CT_TRY(cti_trainer_open_sources(t, err));
     CT_TRY(make_batches(t, err));
     log_host_memory(t);
     if (checkpoint->enable) {
@@ -470,7 +434,7 @@ void cti_trainer_close(cti_trainer **trainer)
         return;
     }
     ct_loader_destroy(&t->loader);
-    ct_corpus_destroy(&t->corpus);
+    ct_sources_close(&t->sources);
     ct_tokenizer_destroy(&t->tokenizer);
     ct_alloc_free(t->alloc, t->batches);
     ct_alloc_free(t->alloc, t->actions);

@@ -43,7 +43,8 @@ static inline ct_status create_loader(const ct_alloc *a, const ct_corpus *corpus
     functions[n] = encode;
     const ct_processor processor = processor_of(&functions[n]);
     n = (n + 1) % N_FUNCTIONS;
-    return ct_loader_create(a, corpus, &processor, o, out_loader, err);
+    const ct_data_source source = {.corpus = corpus, .weight = 1.0};
+    return ct_loader_create(a, &source, 1, &processor, o, out_loader, err);
 }
 
 /* A folder with one way to put files into it; paths live in one buffer each call. */

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings -> sources and loader; what the data was like. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "model/model.h"
+#include "train/trainer.h"
+
+/* Files of tokens must be of this tokenizer. What the corpora have to say goes to the log. */
+static ct_status check_tokens(cti_trainer *t, int64_t vocab_size, ct_err *err)
+{
+    uint64_t hash;
+    CT_TRY(ct_text_processor_hash(t->alloc, &t->text, &hash, err));
+    for (int32_t i = 0; i < t->sources.n; i++) {
+        for (const char *line = ct_corpus_notes(t->sources.corpora[i]); *line != '\0';) {
+            const size_t n = strcspn(line, "\n");
+            CT_INFO(t->log, "%.*s", (int)n, line);
+            line += n + (line[n] == '\n');
+        }
+        CT_TRY(ct_corpus_check_tokens(t->sources.corpora[i], hash, vocab_size, err));
+    }
+    return CT_OK;
+}
+
+ct_status cti_trainer_open_sources(cti_trainer *t, ct_err *err)
+{
+    const cti_dataloader_config *c = CTI_SECTION(t->root, "dataloader", dataloader);
+    const ct_corpus_options corpus = {.text_field = c->text_field,
+                                      .utf8 = strcmp(c->invalid_utf8, "bad") == 0 ? CT_UTF8_BAD : CT_UTF8_REPAIR};
+    const ct_sources_options options = {.dataset = c->dataset,
+                                        .dataset_path = c->dataset_path,
+                                        .share_dir = t->o.share_dir,
+                                        .specs = c->sources.items,
+                                        .n_specs = c->sources.n,
+                                        .corpus = &corpus};
+    CT_TRY(ct_sources_open(t->alloc, &options, &t->sources, err));
+    double sum = 0.0;
+    for (int32_t i = 0; i < t->sources.n; i++) {
+        sum += t->sources.items[i].weight;
+    }
+    for (int32_t i = 0; i < t->sources.n; i++) {
+        if (c->sources.n == 0) {
+            CT_INFO(t->log, "Preparing %s dataset from %s", c->dataset, t->sources.paths[i]);
+        } else {
+            CT_INFO(t->log, "Preparing dataset from %s: %.4g%% of the tokens", t->sources.paths[i],
+                    100.0 * t->sources.items[i].weight / sum);
+        }
+    }
+    const cti_decoder_config *d = ct_component_values(ct_component_find(t->root, "model_spec.model"));
+    CT_TRY(check_tokens(t, d->vocab_size, err));
+    const bool may_skip = strcmp(c->bad_records, "skip") == 0 && c->max_bad_share > 0.0;
+    t->loader_options = (ct_loader_options){.seq_len = t->seq_len,
+                                            .rows = t->local_batch * ct_mesh_dp_degree(&t->mesh),
+                                            .vocab_size = d->vocab_size,
+                                            .encode_hash = t->encode_hash,
+                                            .bad_policy = may_skip ? CT_BAD_SKIP : CT_BAD_FAIL,
+                                            .max_bad_share = c->max_bad_share,
+                                            .repeat = c->infinite,
+                                            .shuffle = c->shuffle,
+                                            .seed = c->seed,
+                                            .packing = strcmp(c->packing, "first-fit") == 0 ? CT_PACK_FIRST_FIT : CT_PACK_SPLIT,
+                                            .packing_bins = (int32_t)c->num_packing_bins, /* bounds of the setting */
+                                            .workers = (int32_t)c->num_workers,
+                                            .prefetch_batches = c->prefetch_factor.is_set ? (int32_t)c->prefetch_factor.value : 2};
+    return CT_OK;
+}
+
+ct_status cti_trainer_open_loader(cti_trainer *t, int64_t n_streams, ct_err *err)
+{
+    ct_loader_options *o = &t->loader_options;
+    const int64_t dp = ct_mesh_dp_degree(&t->mesh);
+    if (n_streams % dp != 0 || o->rows % n_streams != 0) {
+        return CT_FAIL(err, CT_ERR_USAGE, "--dataloader.streams: %" PRId64 " streams must be a multiple of the %" PRId64
+                       " data ranks and divide the %" PRId64 " rows of a micro-batch", n_streams, dp, o->rows);
+    }
+    o->streams = n_streams;
+    o->n_local_streams = n_streams / dp;
+    o->first_stream = ct_mesh_dp_rank(&t->mesh) * o->n_local_streams;
+    const ct_processor processor = ct_processor_of_text(&t->text);
+    return ct_loader_create(t->alloc, t->sources.items, t->sources.n, &processor, o, &t->loader, err);
+}
+
+void cti_trainer_log_data(const cti_trainer *t, const char *when)
+{
+    const ct_loader_stats s = ct_loader_get_stats(t->loader);
+    const struct {
+        int64_t n;
+        const char *what;
+    } rows[] = {{s.n_empty, "empty"},
+                {s.n_short, "dropped, of fewer than 2 tokens"},
+                {s.n_long, "dropped, longer than a row"},
+                {s.repairs.n_invalid_utf8, "ill-formed parts of UTF-8 made U+FFFD"},
+                {s.repairs.n_lone_surrogates, "lone surrogates made U+FFFD"}};
+    char number[32];
+    cti_str line = {.alloc = t->alloc};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].n > 0) {
+            cti_str_printf(&line, ", %s %s", cti_format_thousands(rows[i].n, number), rows[i].what);
+        }
+    }
+    if (line.len > 0 || s.n_bad_total > 0) {
+        CT_INFO(t->log, "Documents of this rank, %s: %s read%s", when, cti_format_thousands(s.n_documents, number),
+                line.failed ? "" : cti_str_text(&line));
+    }
+    if (s.n_bad_total > 0) {
+        cti_str_reset(&line);
+        for (int k = 0; k < CT_BAD_COUNT; k++) {
+            if (s.n_bad[k] > 0) {
+                cti_str_printf(&line, "%s%s %s", line.len > 0 ? ", " : "", cti_format_thousands(s.n_bad[k], number),
+                               ct_bad_words((ct_bad)k));
+            }
+        }
+        CT_WARN(t->log, "Skipped %s bad documents (%s); the first:", cti_format_thousands(s.n_bad_total, number),
+                line.failed ? "" : cti_str_text(&line));
+        for (int32_t i = 0; i < s.n_examples; i++) {
+            CT_WARN(t->log, "  %s", s.examples[i]);
+        }
+    }
+    cti_str_deinit(&line);
+}
