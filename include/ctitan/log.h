@@ -27,6 +27,11 @@ void ct_log_line(ct_log *log, ct_log_level level, const char *fmt, ...) CT_PRINT
 /* Called with each text (no head, no newline) that is written; for progress views and tests. NULL: none. */
 void ct_log_set_hook(ct_log *log, void (*hook)(void *ctx, ct_log_level level, const char *text), void *ctx);
 
+/* A line that stays below the log: drawn now, and again behind each line that goes out, in the same write. UTF-8 without newline,
+ * narrower than the terminal. NULL or "": taken away. Only for a stream that is a terminal; copied, cut above 1000 bytes. */
+void ct_log_set_status(ct_log *log, const char *text);
+int ct_log_fd(const ct_log *log); /* the stream's descriptor; -1: none */
+
 #define CT_INFO(log, ...) ct_log_line((log), CT_LOG_INFO, __VA_ARGS__)
 #define CT_WARN(log, ...) ct_log_line((log), CT_LOG_WARNING, __VA_ARGS__)
 #define CT_ERROR(log, ...) ct_log_line((log), CT_LOG_ERROR, __VA_ARGS__)

@@ -17,9 +17,15 @@ struct ct_log {
     pthread_mutex_t lock; /* guards stream, hook, hook_ctx */
     void (*hook)(void *ctx, ct_log_level level, const char *text);
     void *hook_ctx;
+    char *status; /* owns; the line below the log, with what draws it; NULL until there is one; under lock */
+    size_t status_bytes;
 };
 
-enum { LOG_STACK_BYTES = 2048, LOG_HEAD_BYTES = 96 };
+enum { LOG_STACK_BYTES = 2048, LOG_HEAD_BYTES = 96, LOG_STATUS_BYTES = 1024 };
+
+/* To the first column and away with what stands there. The status leaves the cursor at its line's start, so that whoever writes next
+ * (a shell, when we were killed) writes over it. */
+static const char erase_line[] = "\r\033[K";
 
 ct_status ct_log_create(const ct_alloc *alloc, FILE *stream, ct_log_level level, ct_log **out_log,
                         ct_err *err)
@@ -44,7 +50,9 @@ void ct_log_destroy(ct_log **log)
     if (log == NULL || *log == NULL) {
         return;
     }
+    ct_log_set_status(*log, NULL);
     (void)pthread_mutex_destroy(&(*log)->lock);
+    ct_alloc_free((*log)->alloc, (*log)->status);
     ct_alloc_free((*log)->alloc, *log);
     *log = NULL;
 }
@@ -89,6 +97,49 @@ static void write_out(FILE *stream, const char *bytes, size_t size)
     }
 }
 
+/* Under the lock: the line in the status's place and the status below it, as one write. False where memory ran out. */
+static bool write_above_status(ct_log *log, const char *line, size_t size)
+{
+    const size_t n_erase = sizeof erase_line - 1;
+    char *all = ct_alloc_resize(log->alloc, NULL, n_erase + size + log->status_bytes, 1, NULL);
+    if (all == NULL) {
+        return false;
+    }
+    memcpy(all, erase_line, n_erase);
+    memcpy(all + n_erase, line, size);
+    memcpy(all + n_erase + size, log->status, log->status_bytes);
+    write_out(log->stream, all, n_erase + size + log->status_bytes);
+    ct_alloc_free(log->alloc, all);
+    return true;
+}
+
+void ct_log_set_status(ct_log *log, const char *text)
+{
+    if (log == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&log->lock);
+    if (log->status == NULL && text != NULL) {
+        log->status = ct_alloc_resize(log->alloc, NULL, LOG_STATUS_BYTES, 1, NULL);
+    }
+    if (log->status != NULL) {
+        const bool was_there = log->status_bytes > 0;
+        const int n = text == NULL || text[0] == '\0' ? 0 : snprintf(log->status, LOG_STATUS_BYTES, "%s%.1000s\r", erase_line, text);
+        log->status_bytes = n > 0 ? (size_t)n : 0;
+        if (log->status_bytes > 0) {
+            write_out(log->stream, log->status, log->status_bytes);
+        } else if (was_there) {
+            write_out(log->stream, erase_line, sizeof erase_line - 1);
+        }
+    }
+    (void)pthread_mutex_unlock(&log->lock);
+}
+
+int ct_log_fd(const ct_log *log)
+{
+    return log == NULL ? -1 : fileno(log->stream);
+}
+
 void ct_log_line(ct_log *log, ct_log_level level, const char *fmt, ...)
 {
     if (log == NULL || level < log->level) {
@@ -123,7 +174,9 @@ void ct_log_line(ct_log *log, ct_log_level level, const char *fmt, ...)
 
     line[head + text] = '\n';
     (void)pthread_mutex_lock(&log->lock);
-    write_out(log->stream, line, head + text + 1);
+    if (log->status_bytes == 0 || !write_above_status(log, line, head + text + 1)) {
+        write_out(log->stream, line, head + text + 1);
+    }
     void (*hook)(void *, ct_log_level, const char *) = log->hook;
     void *hook_ctx = log->hook_ctx;
     (void)pthread_mutex_unlock(&log->lock);

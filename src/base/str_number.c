@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers and text, in both directions. strtod and printf see digits and an exponent only, never a decimal
  * point, so that no locale can change the result. */
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,7 +242,8 @@ static void round_away(shortest *s)
 static shortest shortest_digits(double value)
 {
     shortest s = {.n = 0};
-    for (int n = 1; n <= 17; n++) {
+    /* A decimal of up to 15 digits is what %.15g prints of its double (DBL_DIG), zeros behind it apart: no need to try fewer. */
+    for (int n = value >= DBL_MIN ? DBL_DIG : 1; n <= 17; n++) {
         char text[48];
         (void)snprintf(text, sizeof text, "%.*e", n - 1, value);
         s.n = 0;

@@ -60,6 +60,7 @@ static ct_status train(const ct_alloc *alloc, ct_log *log, cti_env *env, cti_run
     ct_bootstrap *boot = NULL;
     cti_trainer *trainer = NULL;
     const cti_comm_config *comm = CTI_SECTION(run->root, "comm", comm);
+    const char *no_color = getenv("NO_COLOR");
     CT_INFO(log, "ctitan version: %s", cti_version_text());
     catch_signals();
     CT_TRY(ct_bootstrap_create(alloc, place, comm->init_timeout_seconds * 1000, &boot, err));
@@ -73,7 +74,9 @@ static ct_status train(const ct_alloc *alloc, ct_log *log, cti_env *env, cti_run
                                          .share_dir = env->share_dir,
                                          .version = cti_version_text(),
                                          .stop = &stop_requested,
-                                         .backends = cti_backends()};
+                                         .backends = cti_backends(),
+                                         .is_interactive = cti_terminal_is_interactive(ct_log_fd(log)),
+                                         .is_plain = no_color != NULL && no_color[0] != '\0'};
     ct_status st = cti_trainer_open(&options, &trainer, err);
     if (st == CT_OK) {
         st = cti_trainer_run(trainer, err);

@@ -27,9 +27,8 @@ enum { CTI_SET_NO_EFFECT = 256 };
     X(device, CHOICE, "auto", "", "", "auto|cpu|ref", "", CT_SET_PLAN, NULL, \
       "what computes: auto takes the best device there is, cpu the fast kernels, ref the plain loops that define each op")
 
-#define CTI_NO_PROFILER "the profiler is not there yet"
 #define CTI_PROFILER_FIELDS(X) \
-    X(enable_profiling, BOOL, "false", "", "", "", "", 0, CTI_NO_PROFILER, "write a trace of some steps") \
+    X(enable_profiling, BOOL, "false", "", "", "", "", 0, NULL, "write a trace of some steps") \
     X(save_traces_folder, STR, "profiling/traces", "1", "", "", "", 0, NULL, "where traces go, under dump_folder") \
     X(profile_freq, I64, "10", "1", "", "", "steps", 0, NULL, "length of one cycle of the profiler") \
     X(profiler_repeat, OPT_I64, "None", "0", "", "", "cycles", 0, NULL, "cycles to trace; 0 or None: all") \
@@ -47,12 +46,13 @@ enum { CTI_SET_NO_EFFECT = 256 };
 
 #define CTI_METRICS_FIELDS(X) \
     X(log_freq, I64, "10", "1", "", "", "steps", 0, NULL, "a line at step 1 and at each multiple of this") \
-    X(enable_tensorboard, BOOL, "false", "", "", "", "", 0, "TensorBoard's event files are not there yet", \
-      "write event files") \
+    X(enable_tensorboard, BOOL, "false", "", "", "", "", 0, NULL, "write TensorBoard's event files") \
     X(disable_color_printing, BOOL, "false", "", "", "", "", 0, NULL, "no colour in the step lines") \
     X(save_tb_folder, STR, "tb", "1", "", "", "", 0, NULL, "where event files go, under dump_folder") \
-    X(save_for_all_ranks, BOOL, "false", "", "", "", "", 0, "event files are not there yet", \
-      "event files of every rank, not of one") \
+    X(save_for_all_ranks, BOOL, "false", "", "", "", "", 0, NULL, "event files and CSV of every rank, not of one") \
+    X(enable_csv, BOOL, "true", "", "", "", "", 0, NULL, \
+      "keep the numbers of the logged steps in metrics.csv and the run's facts in run.json, under dump_folder") \
+    X(enable_progress, BOOL, "true", "", "", "", "", 0, NULL, "a line below the log that shows progress, where it is a terminal") \
     X(enable_wandb, BOOL, "false", "", "", "", "", 0, "Weights & Biases has no C library", "send metrics to W&B")
 
 #define CTI_TOKENIZER_FIELDS(X) \

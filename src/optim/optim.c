@@ -206,7 +206,7 @@ static ct_status emit_all(emit *e, ct_value_id loss, ct_optim_values *v, ct_err 
     CT_TRY(ct_op_emit(g, CT_OP_add_n, NULL, squares, n, &sq, err));
     /* Shards of the gradient are disjoint over dp_shard and equal over dp_replicate; losses are every rank's own. */
     CT_TRY(reduce_over(e, CT_AXIS_DP_SHARD, &sq, err));
-    v->loss = loss;
+    v->loss = v->local_loss = loss;
     CT_TRY(reduce_over(e, CT_AXIS_DP_SHARD, &v->loss, err));
     CT_TRY(reduce_over(e, CT_AXIS_DP_REPLICATE, &v->loss, err));
     const ct_attrs_clip attrs = {.max_norm = e->spec->max_norm};

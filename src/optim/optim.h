@@ -32,6 +32,7 @@ typedef struct ct_optim_values {
     ct_value_id step;  /* INPUT i64 [1]: number of this update, from 1 */
     ct_value_id lr;    /* INPUT f64 [n_groups] */
     ct_value_id loss;  /* f64 [1]: the step's loss over all data ranks */
+    ct_value_id local_loss; /* f64 [1]: this rank's part of it; the same value with one data rank */
     ct_value_id norm;  /* f64 [1]: gradient norm before clipping */
     ct_value_id go;    /* i32 [1]: 1 where the update was made, 0 where something was not finite */
 } ct_optim_values;

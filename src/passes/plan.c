@@ -259,6 +259,7 @@ static void find_peak(ct_graph_plan *gp, const life *lives, int32_t n)
         for (int32_t i = 0; i < n; i++) {
             sum += lives[i].def <= at && at <= lives[i].last ? lives[i].size : 0;
         }
+        gp->live_bytes[at] = sum;
         if (sum > gp->largest_live_bytes) {
             gp->largest_live_bytes = sum;
             gp->largest_live_at = at;
@@ -322,9 +323,10 @@ static ct_status plan_graph(ct_plan *p, ct_graph_plan *gp, const ct_plan_item *i
     gp->n_values = n_values;
     gp->offset = ct_arena_alloc(p->arena, (size_t)(n_values + 1) * sizeof *gp->offset, err);
     gp->part_of = ct_arena_alloc(p->arena, (size_t)(n_values + 1) * sizeof *gp->part_of, err);
+    gp->live_bytes = ct_arena_alloc(p->arena, (size_t)(ct_graph_order_len(g) + 1) * sizeof *gp->live_bytes, err);
     ct_status st = CT_ERR_MEMORY;
     if (busy != NULL && s.merged != NULL && s.shift != NULL && s.first != NULL && s.last != NULL && s.updates != NULL && s.lives != NULL &&
-        gp->offset != NULL && gp->part_of != NULL) {
+        gp->offset != NULL && gp->part_of != NULL && gp->live_bytes != NULL) {
         touch_all(&s, item->keep, item->n_keep);
         merge_joins(&s);
         merge_in_place(&s);

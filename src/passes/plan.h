@@ -46,6 +46,7 @@ typedef struct ct_graph_plan {
     int64_t arena_bytes, workspace_bytes, input_bytes;
     int64_t largest_live_bytes; /* largest sum of activations alive at once */
     int32_t largest_live_at;    /* position in the order */
+    int64_t *live_bytes;        /* per position: sum of activations alive */
 } ct_graph_plan;
 
 typedef struct ct_plan {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/backend.h"
+#include "base/clock.h"
 
 typedef struct step { /* one node, ready to run */
     const ct_node *node;
@@ -29,6 +30,8 @@ struct ct_runtime {
     int64_t block_bytes;
     bound_graph *graphs;
     int32_t n_graphs;
+    ct_runtime_hook hook; /* NULL: none */
+    void *hook_ctx;
 };
 
 static ct_status kernel_of(const ct_backend *backend, const ct_graph *g, const ct_node *node, const ct_kernel **out,
@@ -255,17 +258,36 @@ static ct_status run_collective(const step *s, ct_err *err)
     }
 }
 
+void ct_runtime_set_hook(ct_runtime *rt, ct_runtime_hook hook, void *ctx)
+{
+    rt->hook = hook;
+    rt->hook_ctx = ctx;
+}
+
+static ct_status run_step(const step *s, ct_err *err)
+{
+    return s->run != NULL ? s->run(&s->launch, err) : s->comm != NULL ? run_collective(s, err) : CT_OK;
+}
+
+/* The time is that of the host: launches must have ended when it is taken. */
+static ct_status run_watched(ct_runtime *rt, int32_t graph, int32_t at, ct_err *err)
+{
+    const step *s = &rt->graphs[graph].steps[at];
+    const int64_t begin = cti_now_ns();
+    CT_TRY(run_step(s, err));
+    if (s->run != NULL || s->comm != NULL) {
+        CT_TRY(rt->backend->synchronize(rt->device, NULL, err));
+        rt->hook(rt->hook_ctx, graph, at, begin, cti_now_ns());
+    }
+    return CT_OK;
+}
+
 ct_status ct_runtime_run(ct_runtime *rt, int32_t graph, ct_program_id program, ct_err *err)
 {
     const bound_graph *bg = &rt->graphs[graph];
     for (int32_t i = bg->planned.begin[program]; i < bg->planned.end[program]; i++) {
         const step *s = &bg->steps[i];
-        ct_status st = CT_OK;
-        if (s->run != NULL) {
-            st = s->run(&s->launch, err);
-        } else if (s->comm != NULL) {
-            st = run_collective(s, err);
-        }
+        const ct_status st = rt->hook == NULL ? run_step(s, err) : run_watched(rt, graph, i, err);
         if (st != CT_OK) {
             ct_err_prefix(err, "%s: node '%s'", ct_program_name(program), s->node->scope);
             return st;

@@ -48,6 +48,10 @@ CT_MUST_CHECK ct_status ct_runtime_read_at(ct_runtime *rt, int64_t offset, void 
 
 /* Runs one program of one graph, in order. Errors name the node. */
 CT_MUST_CHECK ct_status ct_runtime_run(ct_runtime *rt, int32_t graph, ct_program_id program, ct_err *err);
+/* Called after each node of a run that computes or communicates (views do neither) with its position in the graph's order and the time
+ * it took (cti_now_ns). NULL: nobody looks, and no clock is read. What it does is counted between nodes, not in them. */
+typedef void (*ct_runtime_hook)(void *ctx, int32_t graph, int32_t position, int64_t begin_ns, int64_t end_ns);
+void ct_runtime_set_hook(ct_runtime *rt, ct_runtime_hook hook, void *ctx);
 CT_MUST_CHECK ct_status ct_runtime_synchronize(ct_runtime *rt, ct_err *err);
 
 /* Bytes of workspace the backend's kernel for `node` asks for; 0 for views, collectives and missing kernels. */

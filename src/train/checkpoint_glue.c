@@ -301,7 +301,8 @@ ct_status cti_trainer_save(cti_trainer *t, int64_t step, bool is_last, bool is_f
     if (!c->enable || c->load_only || !due) {
         return CT_OK;
     }
-    const int64_t start = cti_now_ns();
+    cti_trace_tag(cti_observer_trace(t), CTI_TAG_CHECKPOINT_SAVE);
+    const int64_t start = CTI_PHASE_BEGIN(t, "checkpoint_save");
     const bool is_weights_only = is_last && c->last_save_model_only;
     CT_INFO(t->log, "Saving the checkpoint.");
     if (is_weights_only) {
@@ -309,8 +310,12 @@ ct_status cti_trainer_save(cti_trainer *t, int64_t step, bool is_last, bool is_f
     } else if (is_last) {
         CT_INFO(t->log, "Saving a full checkpoint at last step, step %" PRId64 ".", step);
     }
-    CT_TRY(save(t, step, is_weights_only, err));
-    CT_TRY(retain(t, err));
+    ct_status st = save(t, step, is_weights_only, err);
+    if (st == CT_OK) {
+        st = retain(t, err);
+    }
+    CTI_PHASE_END(t, "checkpoint_save", start, st == CT_OK);
+    CT_TRY(st);
     if (is_last) {
         CT_INFO(t->log, "Last step checkpoint completed in %.2fs", cti_seconds_since(start));
     } else {

@@ -20,7 +20,7 @@ static const palette plain = {"", "", "", "", "", "", "", ""};
 void cti_metrics_start(cti_metrics *m, const ct_device_facts *facts, ct_dtype compute_dtype, double flops_per_token, bool color)
 {
     m->last_ns = cti_now_ns();
-    m->tokens = 0;
+    m->tokens = m->steps = m->fetches = m->fetch_ns = 0;
     m->flops_per_token = flops_per_token;
     m->peak_flops = compute_dtype == CT_DTYPE_BF16 && facts->peak_flops_bf16 > 0.0 ? facts->peak_flops_bf16 : facts->peak_flops;
     m->memory_bytes = facts->memory_bytes;
@@ -38,25 +38,32 @@ static const char *thousands_2(double value, char buf[64])
     return buf;
 }
 
-void cti_metrics_log(cti_metrics *m, ct_log *log, int64_t step, double loss, double grad_norm)
+void cti_metrics_log(cti_metrics *m, ct_log *log, int64_t step, double loss, double grad_norm, cti_step_numbers *out)
 {
     const int64_t now = cti_now_ns();
-    const double seconds = (double)(now - m->last_ns) / 1e9;
-    const double tps = seconds > 0.0 ? (double)m->tokens / seconds : 0.0;
-    const double peak_memory = (double)cti_peak_rss_bytes();
+    const double seconds = (double)(now - m->last_ns) / 1e9, waited = (double)m->fetch_ns / 1e9;
+    *out = (cti_step_numbers){.loss = loss,
+                              .max_loss = loss,
+                              .grad_norm = grad_norm,
+                              .rates = cti_rates_of((double)m->tokens, seconds, 1, m->flops_per_token, m->peak_flops),
+                              .seconds_per_step = m->steps > 0 ? seconds / (double)m->steps : seconds,
+                              .data_seconds = m->fetches > 0 ? waited / (double)m->fetches : 0.0,
+                              .data_percent = seconds > 0.0 ? 100.0 * waited / seconds : 0.0,
+                              .peak_bytes = cti_peak_rss_bytes()};
+    const double peak_memory = (double)out->peak_bytes;
     const palette *c = m->color ? &colors : &plain;
     char tps_text[32], tflops_text[64], mfu[32] = "N/A";
-    if (m->peak_flops > 0.0) {
-        (void)snprintf(mfu, sizeof mfu, "%.2f%%", 100.0 * m->flops_per_token * tps / m->peak_flops);
+    if (out->rates.has_mfu) {
+        (void)snprintf(mfu, sizeof mfu, "%.2f%%", out->rates.mfu_percent);
     }
     CT_INFO(log, "%sstep: %2" PRId64 "  %sloss: %8.5f  %sgrad_norm: %7.4f  %smemory: %5.2fGiB(%.2f%%)  %stps: %s  "
                  "%stflops: %s  %smfu: %s%s",
             c->red, step, c->green, loss, c->orange, grad_norm, c->turquoise, peak_memory / GIB,
             m->memory_bytes > 0 ? 100.0 * peak_memory / (double)m->memory_bytes : 0.0, c->blue,
-            cti_format_thousands((int64_t)nearbyint(tps), tps_text), c->cyan,
-            thousands_2(m->flops_per_token * tps / 1e12, tflops_text), c->magenta, mfu, c->reset);
+            cti_format_thousands((int64_t)nearbyint(out->rates.tokens_per_second), tps_text), c->cyan,
+            thousands_2(out->rates.tflops, tflops_text), c->magenta, mfu, c->reset);
     m->last_ns = now;
-    m->tokens = 0;
+    m->tokens = m->steps = m->fetches = m->fetch_ns = 0;
 }
 
 char *cti_format_timedelta(int64_t seconds, char buf[32])

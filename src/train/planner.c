@@ -61,8 +61,9 @@ static ct_status draw(const ct_alloc *alloc, const cti_plan_request *r, const va
         out->shape.step.dump_dir = NULL;
     }
     CT_TRY_GOTO(st, cti_step_create(alloc, ct_component_find(r->run->root, "model_spec"), &out->shape.step, &out->step, err), fail);
-    const ct_value_id keep[3] = {out->step->optim.loss, out->step->optim.norm, out->step->optim.go};
-    const ct_plan_item item = {out->step->graph, keep, 3};
+    ct_value_id keep[CTI_STEP_KEEPS];
+    cti_step_keep(out->step, keep);
+    const ct_plan_item item = {out->step->graph, keep, CTI_STEP_KEEPS};
     CT_TRY_GOTO(st, ct_plan_create(alloc, &item, 1, workspace, (void *)(uintptr_t)r->backend, &out->plan, err), fail);
     return CT_OK;
 fail:
@@ -401,8 +402,9 @@ ct_status cti_run_estimate_create(const ct_alloc *alloc, const cti_plan_request 
     e->total_bytes = d.plan->total_bytes;
     e->fits = e->memory_bytes == 0 || e->total_bytes <= e->memory_bytes;
     e->n_nodes = ct_graph_order_len(d.step->graph);
-    const ct_value_id keep[3] = {d.step->optim.loss, d.step->optim.norm, d.step->optim.go};
-    CT_TRY_GOTO(st, look_at_peak(e, &d.plan->graphs[0], keep, 3, err), fail);
+    ct_value_id keep[CTI_STEP_KEEPS];
+    cti_step_keep(d.step, keep);
+    CT_TRY_GOTO(st, look_at_peak(e, &d.plan->graphs[0], keep, CTI_STEP_KEEPS, err), fail);
     count_work(e, d.step->graph, &r);
     const need has = need_of(d.plan);
     drawn_deinit(&d);

@@ -55,6 +55,14 @@ ct_status cti_layout_of(const ct_alloc *alloc, const ct_build *build, int64_t de
     return st;
 }
 
+void cti_step_keep(const cti_step *s, ct_value_id out[CTI_STEP_KEEPS])
+{
+    out[0] = s->optim.loss;
+    out[1] = s->optim.norm;
+    out[2] = s->optim.go;
+    out[3] = s->optim.local_loss;
+}
+
 static ct_status run_passes(cti_step *s, const ct_component *spec, const cti_step_options *o, ct_err *err)
 {
     dump d = {.dir = o->dump_dir};
@@ -90,8 +98,9 @@ static ct_status run_passes(cti_step *s, const ct_component *spec, const cti_ste
     CT_TRY(after_pass(&d, s->alloc, g, "recompute", err));
     CT_TRY(ct_pass_fuse(g, err));
     CT_TRY(after_pass(&d, s->alloc, g, "fuse", err));
-    const ct_value_id keep[3] = {s->optim.loss, s->optim.norm, s->optim.go};
-    CT_TRY(ct_pass_schedule(g, keep, 3, err));
+    ct_value_id keep[CTI_STEP_KEEPS];
+    cti_step_keep(s, keep);
+    CT_TRY(ct_pass_schedule(g, keep, CTI_STEP_KEEPS, err));
     return after_pass(&d, s->alloc, g, "schedule", err);
 }
 

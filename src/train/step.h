@@ -46,6 +46,9 @@ typedef struct cti_step {
 CT_MUST_CHECK ct_status cti_step_create(const ct_alloc *alloc, const ct_component *model_spec,
                                         const cti_step_options *options, cti_step **out_step, ct_err *err);
 void cti_step_destroy(cti_step **step);
+/* The values that the host reads after a step: what a plan must keep. */
+enum { CTI_STEP_KEEPS = 4 };
+void cti_step_keep(const cti_step *step, ct_value_id out_values[CTI_STEP_KEEPS]);
 /* The flat layout of a built graph's parameters. */
 CT_MUST_CHECK ct_status cti_layout_of(const ct_alloc *alloc, const ct_build *build, int64_t degree,
                                       ct_flat_layout **out_layout, ct_err *err);

@@ -7,6 +7,7 @@
  *   trainer_data.c    settings -> sources and loader
  *   generate.c        text from a checkpoint                 override_check.c   overrides proved equal before use
  *   run_shape.c       what the settings say of a step        planner.c     what a run would take; targets.c: devices
+ *   observe.c         records: CSV, TensorBoard, trace, profile, progress
  *
  *     cti_trainer *t;
  *     CT_TRY(cti_trainer_open(&options, &t, err));
@@ -22,6 +23,7 @@
 #include "component/component.h"
 #include "data/data.h"
 #include "train/engine.h"
+#include "train/observe.h"
 #include "train/step.h"
 
 #define CTI_HOST_ALLOWANCE_BYTES ((int64_t)64 << 20)
@@ -38,13 +40,16 @@ typedef struct cti_trainer_options {
     const char *version;
     const volatile sig_atomic_t *stop; /* set by a signal handler; NULL: none. The step is finished, then the run ends */
     const ct_backend *const *backends; /* NULL-terminated */
+    bool is_interactive;      /* the log is a terminal: a line below it may show progress */
+    bool is_plain;            /* no colours, whatever the settings say (NO_COLOR) */
 } cti_trainer_options;
 
 typedef struct cti_metrics {
     int64_t last_ns;       /* time of the last logged step */
     int64_t tokens;        /* of this rank since then */
+    int64_t steps, fetches, fetch_ns; /* since then: steps; micro-batches fetched, and the time waited for them */
     double flops_per_token;
-    double peak_flops;     /* 0: unknown */
+    double peak_flops;     /* dense, of compute_dtype; 0: unknown */
     int64_t memory_bytes;  /* of the device */
     bool color;
 } cti_metrics;
@@ -81,7 +86,10 @@ typedef struct cti_trainer {
     /* state */
     int64_t current_step;     /* last finished step */
     int64_t tokens_seen;      /* over all ranks */
+    int64_t local_valid;      /* labels of the step that count: this rank's, and of all ranks */
+    int64_t global_valid;
     cti_metrics metrics;
+    cti_observer *observer;   /* owns; NULL: no records */
 } cti_trainer;
 
 CT_MUST_CHECK ct_status cti_trainer_open(const cti_trainer_options *options, cti_trainer **out_trainer, ct_err *err);
@@ -102,8 +110,8 @@ void cti_trainer_log_data(const cti_trainer *trainer, const char *when);
 
 /* The peak for MFU is that of the compute dtype. */
 void cti_metrics_start(cti_metrics *metrics, const ct_device_facts *facts, ct_dtype compute_dtype, double flops_per_token, bool color);
-/* The step line, then the counters start anew. */
-void cti_metrics_log(cti_metrics *metrics, ct_log *log, int64_t step, double loss, double grad_norm);
+/* The step line, then the counters start anew. out_numbers: what it said, but for max_loss. */
+void cti_metrics_log(cti_metrics *metrics, ct_log *log, int64_t step, double loss, double grad_norm, cti_step_numbers *out_numbers);
 /* "0:01:40", as Python prints a time span of whole seconds. buf holds 32 bytes. */
 char *cti_format_timedelta(int64_t seconds, char buf[32]);
 /* Logs the plan's classes of memory and their sum. */

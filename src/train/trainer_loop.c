@@ -14,8 +14,9 @@ static ct_status write_input(cti_trainer *t, ct_value_id value, const void *host
 }
 
 /* All micro-batches of the step, and the number of labels that count over all ranks. CT_END_OF_DATA where any rank has no more. */
-static ct_status fetch(cti_trainer *t, int64_t *out_valid, ct_err *err)
+static ct_status fetch(cti_trainer *t, ct_err *err)
 {
+    const int64_t start = cti_now_ns();
     int64_t counts[4] = {0, 0, 0, 0}; /* valid labels; ranks at the end; halves of the hash, whose sums do not overflow */
     uint64_t hash = 0;
     for (int64_t m = 0; m < t->accumulation; m++) {
@@ -32,6 +33,9 @@ static ct_status fetch(cti_trainer *t, int64_t *out_valid, ct_err *err)
             cti_trainer_log_data(t, "first pass");
         }
     }
+    t->metrics.fetch_ns += cti_now_ns() - start;
+    t->metrics.fetches += t->accumulation;
+    t->local_valid = counts[0];
     counts[2] = (int64_t)(hash >> 32);
     counts[3] = (int64_t)(hash & UINT32_MAX);
     CT_TRY(ct_comm_all_reduce(t->world, counts, counts, 4, CT_DTYPE_I64, CT_REDUCE_SUM, NULL, err));
@@ -41,7 +45,7 @@ static ct_status fetch(cti_trainer *t, int64_t *out_valid, ct_err *err)
     if (counts[0] == 0) {
         return CT_FAIL(err, CT_ERR_DATA, "step %" PRId64 ": no label of the whole batch counts", t->current_step + 1);
     }
-    *out_valid = counts[0];
+    t->global_valid = counts[0];
     t->batch_hash = ((uint64_t)counts[2] << 32) + (uint64_t)counts[3];
     return CT_OK;
 }
@@ -71,21 +75,45 @@ static ct_status feed_update(cti_trainer *t, int64_t step, ct_err *err)
     return write_input(t, t->step->optim.step, &step, err);
 }
 
+static ct_status run_action(cti_trainer *t, const cti_action *a, int64_t step, ct_err *err)
+{
+    if (a->program == CT_PROGRAM_FORWARD) {
+        const int64_t start = CTI_PHASE_BEGIN(t, "post_dataloading_process");
+        const ct_status st = feed_micro_batch(t, a->micro_batch, (float)(1.0 / (double)t->global_valid), err);
+        CTI_PHASE_END(t, "post_dataloading_process", start, st == CT_OK);
+        CT_TRY(st);
+    } else if (a->program == CT_PROGRAM_OPTIMIZER) {
+        CT_TRY(feed_update(t, step, err));
+    }
+    return cti_observer_run(t, (int32_t)a->program, a->micro_batch, err);
+}
+
+/* All actions but the last, then the last: the optimizer. */
+static ct_status run_actions(cti_trainer *t, int64_t step, ct_err *err)
+{
+    const int32_t n_actions = (int32_t)(2 * t->accumulation + 1);
+    ct_status st = CT_OK;
+    int64_t start = CTI_PHASE_BEGIN(t, "fwd_bwd");
+    for (int32_t i = 0; i < n_actions - 1 && st == CT_OK; i++) {
+        st = run_action(t, &t->actions[i], step, err);
+    }
+    CTI_PHASE_END(t, "fwd_bwd", start, st == CT_OK);
+    CT_TRY(st);
+    start = CTI_PHASE_BEGIN(t, "optim");
+    st = run_action(t, &t->actions[n_actions - 1], step, err);
+    CTI_PHASE_END(t, "optim", start, st == CT_OK);
+    return st;
+}
+
 ct_status cti_trainer_step(cti_trainer *t, double *out_loss, double *out_norm, ct_err *err)
 {
     const int64_t step = t->current_step + 1;
-    int64_t valid;
-    CT_TRY(fetch(t, &valid, err));
-    const int32_t n_actions = (int32_t)(2 * t->accumulation + 1);
-    for (int32_t i = 0; i < n_actions; i++) {
-        const cti_action *a = &t->actions[i];
-        if (a->program == CT_PROGRAM_FORWARD) {
-            CT_TRY(feed_micro_batch(t, a->micro_batch, (float)(1.0 / (double)valid), err));
-        } else if (a->program == CT_PROGRAM_OPTIMIZER) {
-            CT_TRY(feed_update(t, step, err));
-        }
-        CT_TRY(ct_runtime_run(t->engine->runtime, 0, a->program, err));
-    }
+    const int64_t start = CTI_PHASE_BEGIN(t, "fetching_batch");
+    const ct_status st = fetch(t, err);
+    CTI_PHASE_END(t, "fetching_batch", start, st == CT_OK || st == CT_END_OF_DATA);
+    CT_TRY(st);
+    cti_trace_scalar(cti_observer_trace(t), CTI_HERE, "local_valid_tokens", (double)t->local_valid);
+    CT_TRY(run_actions(t, step, err));
     int32_t go;
     CT_TRY(ct_runtime_read(t->engine->runtime, 0, t->step->optim.loss, out_loss, sizeof *out_loss, err));
     CT_TRY(ct_runtime_read(t->engine->runtime, 0, t->step->optim.norm, out_norm, sizeof *out_norm, err));
@@ -98,25 +126,59 @@ ct_status cti_trainer_step(cti_trainer *t, double *out_loss, double *out_norm, c
     t->current_step = step;
     t->tokens_seen += t->global_batch * t->seq_len;
     t->metrics.tokens += t->global_batch / ct_mesh_dp_degree(&t->mesh) * t->seq_len;
+    t->metrics.steps++;
     return CT_OK;
 }
 
-/* Ranks agree at the end of a step whether any of them was asked to stop. */
-static ct_status agree_stop(cti_trainer *t, bool *out_stop, ct_err *err)
+/* Ranks agree at the end of a step whether any of them was asked to stop, and tell the largest of their own mean losses. */
+static ct_status agree(cti_trainer *t, bool *out_stop, double *out_max_loss, ct_err *err)
 {
-    int32_t stop = t->o.stop != NULL && *t->o.stop;
-    CT_TRY(ct_comm_all_reduce(t->world, &stop, &stop, 1, CT_DTYPE_I32, CT_REDUCE_MAX, NULL, err));
-    *out_stop = stop != 0;
+    double local, both[2] = {t->o.stop != NULL && *t->o.stop, -HUGE_VAL};
+    CT_TRY(ct_runtime_read(t->engine->runtime, 0, t->step->optim.local_loss, &local, sizeof local, err));
+    if (t->local_valid > 0) { /* the loss is divided by the labels of all ranks */
+        both[1] = t->local_valid == t->global_valid ? local : local * ((double)t->global_valid / (double)t->local_valid);
+    }
+    CT_TRY(ct_comm_all_reduce(t->world, both, both, 2, CT_DTYPE_F64, CT_REDUCE_MAX, NULL, err));
+    *out_stop = both[0] > 0.0;
+    *out_max_loss = both[1];
+    return CT_OK;
+}
+
+static void log_step(cti_trainer *t, int64_t step, double loss, double max_loss, double norm)
+{
+    cti_step_numbers numbers;
+    cti_metrics_log(&t->metrics, t->log, step, loss, norm, &numbers);
+    numbers.max_loss = max_loss;
+    cti_trace_scalar(cti_observer_trace(t), CTI_HERE, "global_valid_tokens", (double)t->global_valid);
+    cti_observer_logged(t, step, &numbers);
+}
+
+/* One step with all that is around it. */
+static ct_status step_and_tell(cti_trainer *t, int64_t loaded, double *out_loss, bool *out_stop, ct_err *err)
+{
+    const int64_t step = t->current_step + 1;
+    const bool is_logged = step == 1 || step == loaded + 1 || step % CTI_SECTION(t->root, "metrics", metrics)->log_freq == 0;
+    double norm, max_loss;
+    CT_TRY(cti_trainer_step(t, out_loss, &norm, err));
+    const int64_t start = CTI_PHASE_BEGIN(t, "collect_dist_metrics");
+    const ct_status st = agree(t, out_stop, &max_loss, err);
+    CTI_PHASE_END(t, "collect_dist_metrics", start, st == CT_OK);
+    CT_TRY(st);
+    if (is_logged) {
+        log_step(t, step, *out_loss, max_loss, norm);
+    }
     return CT_OK;
 }
 
 ct_status cti_trainer_run(cti_trainer *t, ct_err *err)
 {
     const cti_training_config *training = CTI_SECTION(t->root, "training", training);
-    const cti_metrics_config *metrics = CTI_SECTION(t->root, "metrics", metrics);
     const cti_comm_config *comm = CTI_SECTION(t->root, "comm", comm);
     const cti_debug_config *debug = CTI_SECTION(t->root, "debug", debug);
-    CT_TRY(cti_trainer_load(t, err));
+    const int64_t load_start = CTI_PHASE_BEGIN(t, "checkpoint_load");
+    ct_status st = cti_trainer_load(t, err);
+    CTI_PHASE_END(t, "checkpoint_load", load_start, st == CT_OK);
+    CT_TRY(st);
     const int64_t loaded = t->current_step;
     bool stop = false;
     if (CTI_SECTION(t->root, "checkpoint", checkpoint)->create_seed_checkpoint) {
@@ -128,23 +190,22 @@ ct_status cti_trainer_run(cti_trainer *t, ct_err *err)
         CT_WARN(t->log, "The checkpoint is at step %" PRId64 ", --training.steps is %" PRId64 ": nothing is left to do", loaded,
                 training->steps);
     }
+    cti_observer_start(t);
     CT_INFO(t->log, "Training starts at step %" PRId64, loaded + 1);
     while (t->current_step < training->steps && !stop) {
         const int64_t step = t->current_step + 1;
-        double loss, norm;
-        const ct_status st = cti_trainer_step(t, &loss, &norm, err);
+        double loss = 0.0;
+        cti_observer_step_begin(t, step);
+        st = step_and_tell(t, loaded, &loss, &stop, err);
+        cti_observer_step_end(t, step, loss, st == CT_OK);
         if (st == CT_END_OF_DATA) {
             CT_WARN(t->log, "Ran out of data; last step was canceled.");
             break;
         }
         CT_TRY(st);
-        if (step == 1 || step == loaded + 1 || step % metrics->log_freq == 0) {
-            cti_metrics_log(&t->metrics, t->log, step, loss, norm);
-        }
         if (debug->log_batch_hash) {
             CT_INFO(t->log, "Batch of step %" PRId64 ": tokens %016" PRIx64, step, t->batch_hash);
         }
-        CT_TRY(agree_stop(t, &stop, err));
         CT_TRY(cti_trainer_save(t, step, step == training->steps, stop, err));
         if (step == loaded + 1) {
             char span[32];

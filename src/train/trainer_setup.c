@@ -248,7 +248,7 @@ static ct_status build_model(cti_trainer *t, ct_err *err)
     t->n_params = counts.n_params;
     char text[32];
     const cti_metrics_config *metrics = CTI_SECTION(t->root, "metrics", metrics);
-    const bool color = !metrics->disable_color_printing;
+    const bool color = !metrics->disable_color_printing && !t->o.is_plain;
     CT_INFO(t->log, "%sModel %s %s %ssize: %s total parameters%s", color ? "\033[34m" : "", names->name, names->flavor,
             color ? "\033[31m" : "", cti_format_thousands(counts.n_params, text), color ? "\033[39m" : "");
     if (t->mesh.world_size == 1) {
@@ -260,8 +260,9 @@ static ct_status build_model(cti_trainer *t, ct_err *err)
     }
     CT_TRY(cti_step_create(t->alloc, spec, &shape.step, &t->step, err));
     CT_INFO(t->log, "Applied FSDP to the model");
-    const ct_value_id keep[3] = {t->step->optim.loss, t->step->optim.norm, t->step->optim.go};
-    const ct_plan_item item = {t->step->graph, keep, 3};
+    ct_value_id keep[CTI_STEP_KEEPS];
+    cti_step_keep(t->step, keep);
+    const ct_plan_item item = {t->step->graph, keep, CTI_STEP_KEEPS};
     ct_err why = {0};
     const ct_status st = cti_engine_create(t->alloc, backend, &item, 1, t->axis, &t->engine, &why);
     if (st != CT_OK) {
@@ -293,9 +294,10 @@ static void log_device(const cti_trainer *t)
 {
     const ct_device_facts *f = &t->engine->facts;
     if (t->metrics.peak_flops > 0.0) {
-        CT_INFO(t->log, "Peak FLOPS used for computing MFU: %.3e", t->metrics.peak_flops);
+        CT_INFO(t->log, "Peak FLOPS used for computing MFU: %.3e (%s, %s, dense)", t->metrics.peak_flops, f->name,
+                ct_dtype_name(t->compute_dtype));
     } else {
-        CT_INFO(t->log, "Peak FLOPS of %s are not known: no MFU", f->name);
+        CT_INFO(t->log, "Peak FLOPS of %s in %s are not known: no MFU", f->name, ct_dtype_name(t->compute_dtype));
     }
     const double bytes = (double)t->engine->plan->total_bytes;
     CT_INFO(t->log, "%s memory usage for model: %.2fGiB(%.2f%%)", f->type, bytes / GIB,
@@ -381,11 +383,18 @@ static ct_status setup(cti_trainer *t, ct_err *err)
     if (no_effect[0] != '\0') {
         CT_INFO(t->log, "Accepted, without effect here: %s", no_effect);
     }
-    CT_TRY(open_ranks(t, err));
+    cti_observer_open(t);
+    const int64_t start = CTI_PHASE_BEGIN(t, "torch_distributed_init");
+    const ct_status st = open_ranks(t, err);
+    CTI_PHASE_END(t, "torch_distributed_init", start, st == CT_OK);
+    CT_TRY(st);
     CT_TRY(print_config(t, err));
     CT_TRY(apply_overrides(t, err));
     CT_TRY(check_same_plan(t, err));
-    CT_TRY(build_model(t, err));
+    const int64_t build_start = CTI_PHASE_BEGIN(t, "model_parallelism_init");
+    const ct_status built = build_model(t, err);
+    CTI_PHASE_END(t, "model_parallelism_init", build_start, built == CT_OK);
+    CT_TRY(built);
     CT_TRY(init_weights(t, err));
     log_device(t);
     log_optimizer(t);
@@ -433,6 +442,7 @@ void cti_trainer_close(cti_trainer **trainer)
     if (t == NULL) {
         return;
     }
+    const int64_t start = CTI_PHASE_BEGIN(t, "torch_distributed_teardown");
     ct_loader_destroy(&t->loader);
     ct_sources_close(&t->sources);
     ct_tokenizer_destroy(&t->tokenizer);
@@ -445,6 +455,8 @@ void cti_trainer_close(cti_trainer **trainer)
         ct_comm_destroy(&t->axis[a]);
     }
     ct_comm_destroy(&t->world);
+    CTI_PHASE_END(t, "torch_distributed_teardown", start, true);
+    cti_observer_close(t);
     ct_alloc_free(t->alloc, t);
     *trainer = NULL;
 }
