@@ -187,8 +187,10 @@ static ct_status try_document(cti_maker *maker, cti_stream *stream, cti_track *t
         return CT_OK;
     }
     cti_feed_release(&maker->feed, track);
-    if (++track->n_barren >= track->n) {
-        return CT_FAIL(err, CT_ERR_DATA, "none of the %lld documents from number %lld on gives 2 tokens or more%s", (long long)track->n,
+    /* Shuffled, the slice holds other documents in the next epoch. */
+    const int64_t n_enough = maker->options.shuffle ? ct_corpus_n_documents(track->corpus) : track->n;
+    if (++track->n_barren >= n_enough) {
+        return CT_FAIL(err, CT_ERR_DATA, "none of the %lld documents from number %lld on gives 2 tokens or more%s", (long long)n_enough,
                        (long long)track->begin,
                        maker->options.packing == CT_PACK_FIRST_FIT ? " and fits into a row whole" : "");
     }
