@@ -48,7 +48,7 @@ static void by_hand(void **state)
 {
     ct_corpus *corpus = open_corpus(put_lengths(*state, "x.jsonl", (const int[]){2, 0, 5}, 3));
     for (int prefetch = 0; prefetch <= 2; prefetch++) {
-        const ct_loader_options o = {.seq_len = 4, .rows = 2, .streams = 1, .n_local_streams = 1, .prefetch_batches = prefetch};
+        const ct_loader_options o = {.seq_len = 4, .rows = 2, .streams = 1, .n_local_streams = 1, .prefetch_batches = prefetch, .workers = prefetch % 3};
         ct_loader *loader = make_loader(corpus, &o);
         ct_batch b = batch_make(8);
         assert_int_equal(ct_loader_local_rows(loader), 2);
@@ -251,7 +251,7 @@ static void bad_fails(void **state)
 {
     ct_corpus *corpus = open_corpus(put(*state, "x.jsonl", bad_lines));
     for (int prefetch = 0; prefetch <= 3; prefetch++) {
-        const ct_loader_options o = {.seq_len = 4, .rows = 1, .streams = 1, .n_local_streams = 1, .prefetch_batches = prefetch};
+        const ct_loader_options o = {.seq_len = 4, .rows = 1, .streams = 1, .n_local_streams = 1, .prefetch_batches = prefetch, .workers = prefetch % 3};
         ct_loader *loader = make_loader(corpus, &o);
         ct_batch b = batch_make(4);
         must_next(loader, &b);
@@ -272,7 +272,7 @@ static void bad_skipped(void **state)
     ct_corpus *corpus = open_corpus(put(*state, "x.jsonl", bad_lines));
     for (int prefetch = 0; prefetch <= 2; prefetch++) {
         const ct_loader_options o = {.seq_len = 4, .rows = 1, .streams = 1, .n_local_streams = 1, .repeat = true,
-                                     .bad_policy = CT_BAD_SKIP, .prefetch_batches = prefetch};
+                                     .bad_policy = CT_BAD_SKIP, .prefetch_batches = prefetch, .workers = prefetch % 3};
         ct_loader *loader = make_loader(corpus, &o);
         ct_batch b = batch_make(4);
         for (int i = 0; i < 6; i++) {
@@ -338,7 +338,7 @@ static void encode_faults(void **state)
     ct_corpus *corpus = open_corpus(put_lengths(*state, "x.jsonl", (const int[]){3, 2}, 2));
     for (int prefetch = 0; prefetch <= 1; prefetch++) {
         ct_loader_options o = {.seq_len = 4, .rows = 1, .streams = 1, .n_local_streams = 1, .bad_policy = CT_BAD_SKIP,
-                               .prefetch_batches = prefetch};
+                               .prefetch_batches = prefetch, .workers = prefetch % 3};
         ct_loader *loader = NULL;
         ct_batch b = batch_make(4);
         ct_err err = {0};
@@ -380,6 +380,12 @@ static void options_refused(void **state)
         {{.seq_len = 4, .rows = 2, .streams = 1, .n_local_streams = 1, .prefetch_batches = -1}, CT_ERR_RANGE, "prefetch"},
         {{.seq_len = 4, .rows = 2, .streams = 1, .n_local_streams = 1, .vocab_size = -1}, CT_ERR_RANGE, "vocab_size"},
         {{.seq_len = 4, .rows = 2, .streams = 1, .n_local_streams = 1, .max_bad_share = 1.5}, CT_ERR_RANGE, "max_bad_share"},
+        {{.seq_len = 4, .rows = 2, .streams = 1, .n_local_streams = 1, .workers = -1}, CT_ERR_RANGE, "num_workers"},
+        {{.seq_len = 4, .rows = 2, .streams = 1, .n_local_streams = 1, .workers = 257}, CT_ERR_RANGE, "num_workers"},
+        {{.seq_len = 4, .rows = 2, .streams = 1, .n_local_streams = 1, .seed = -1}, CT_ERR_RANGE, "seed"},
+        {{.seq_len = 4, .rows = 2, .streams = 1, .n_local_streams = 1, .packing = CT_PACK_FIRST_FIT}, CT_ERR_RANGE, "num_packing_bins"},
+        {{.seq_len = 1 << 20, .rows = 2, .streams = 1, .n_local_streams = 1, .packing = CT_PACK_FIRST_FIT, .packing_bins = 1 << 11},
+         CT_ERR_RANGE, "open rows"},
         {{.seq_len = 4, .rows = 4, .streams = 4, .n_local_streams = 1}, CT_ERR_DATA, "has 3 documents, fewer than the 4 streams"},
     };
     for (size_t i = 0; i < N_OF(rows); i++) {
@@ -406,9 +412,13 @@ static void options_refused(void **state)
 static void out_of_memory(void **state)
 {
     ct_corpus *corpus = open_corpus(put_lengths(*state, "x.jsonl", (const int[]){3, 300, 3}, 3));
-    const ct_loader_options o = {.seq_len = 4, .rows = 2, .streams = 2, .n_local_streams = 2, .prefetch_batches = 2};
     ct_batch b = batch_make(8);
-    for (int64_t at = 1;; at++) {
+    int variant = 0;
+    for (int64_t at = 1; variant < 4; at++) {
+        /* one thread allocates at a time: the batches' without workers, the worker's with one */
+        const ct_loader_options o = {.seq_len = 4, .rows = 2, .streams = 2, .n_local_streams = 2, .prefetch_batches = 2,
+                                     .shuffle = true, .packing = variant % 2 == 1 ? CT_PACK_FIRST_FIT : CT_PACK_SPLIT,
+                                     .packing_bins = 2, .workers = variant / 2};
         test_alloc t;
         test_alloc_init(&t, at);
         ct_loader *loader = NULL;
@@ -420,7 +430,9 @@ static void out_of_memory(void **state)
         assert_int_equal(t.n_live, 0);
         if (st == CT_END_OF_DATA) {
             assert_true(at > 15);
-            break;
+            variant++;
+            at = 0;
+            continue;
         }
         assert_int_equal(st, CT_ERR_MEMORY);
     }
@@ -464,12 +476,13 @@ static void no_allocation_later(void **state)
 static void destroyed_early(void **state)
 {
     ct_corpus *corpus = open_corpus(put_lengths(*state, "x.jsonl", (const int[]){30, 20, 10}, 3));
-    for (int n = 0; n < 20; n++) {
-        const ct_loader_options o = {.seq_len = 8, .rows = 1, .streams = 1, .n_local_streams = 1, .repeat = n % 2 == 0,
-                                     .prefetch_batches = 1 + n % 3};
+    for (int n = 0; n < 60; n++) {
+        const ct_loader_options o = {.seq_len = 31, .rows = 1, .streams = 1, .n_local_streams = 1, .repeat = n % 2 == 0,
+                                     .prefetch_batches = n % 4, .workers = n % 3,
+                                     .packing = n % 5 == 0 ? CT_PACK_FIRST_FIT : CT_PACK_SPLIT, .packing_bins = 2};
         ct_loader *loader = make_loader(corpus, &o);
-        ct_batch b = batch_make(8);
-        for (int i = 0; i < n; i++) {
+        ct_batch b = batch_make(31);
+        for (int i = 0; i < n % 20; i++) {
             const ct_status st = ct_loader_next(loader, &b, NULL);
             assert_true(st == CT_OK || (st == CT_END_OF_DATA && n % 2 == 1));
         }
