@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/cmd_config.h"
 #include "cli/cmd_data.h"
+#include "cli/cmd_download_assets.h"
 #include "cli/cmd_generate.h"
 #include "cli/cmd_overrides.h"
 #include "cli/cmd_plan.h"
@@ -24,7 +25,8 @@
     X("check-overrides", cti_cmd_check_overrides, "prove overrides equal to what they replace")                      \
     X("data", cti_cmd_data, "look at a dataset")                                                                     \
     X("config", cti_cmd_config, "print every setting of a run with where it comes from")                             \
-    X("tokenizer", cti_cmd_tokenizer, "train a vocabulary; encode, decode, inspect")
+    X("tokenizer", cti_cmd_tokenizer, "train a vocabulary; encode, decode, inspect")                                 \
+    X("download-assets", cti_cmd_download_assets, "fetch a tokenizer, or a whole model, from Hugging Face or ModelScope")
 
 typedef struct command {
     const char *name;

@@ -57,15 +57,23 @@ static ct_status parse_one(int argc, char **argv, int *at, const ct_field *field
         return CT_ERR_USAGE;
     }
     const char *value = equals != NULL ? equals + 1 : f->kind == CT_FIELD_BOOL ? (is_no ? "false" : "true") : NULL;
-    if (value == NULL && *at < argc) {
-        value = argv[(*at)++];
+    const char *const *tokens = &value;
+    size_t n_tokens = 1;
+    if (value == NULL) { /* the next word; lists take all words up to the next option */
+        const bool is_list = f->kind == CT_FIELD_STR_LISTS || f->kind == CT_FIELD_TOKENS;
+        tokens = (const char *const *)argv + *at;
+        n_tokens = *at < argc && !(is_list && strncmp(argv[*at], "--", 2) == 0);
+        *at += (int)n_tokens;
+        for (; is_list && n_tokens > 0 && *at < argc && strncmp(argv[*at], "--", 2) != 0; (*at)++) {
+            n_tokens++;
+        }
     }
-    if (value == NULL) {
+    if (n_tokens == 0) {
         fprintf(stderr, "%s: a value is wanted\n", arg);
         return CT_ERR_USAGE;
     }
     ct_err why = {0};
-    const ct_status st = ct_field_set(f, values, &value, 1, arena, &why);
+    const ct_status st = ct_field_set(f, values, tokens, n_tokens, arena, &why);
     if (st != CT_OK) {
         fprintf(stderr, "%s: %s\n", arg, why.message);
     }
