@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines and blocks of a file's contents by offset, through a window that moves. */
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/num.h"
@@ -41,13 +42,16 @@ void cti_cursor_deinit(cti_cursor *c)
     }
 }
 
-ct_status cti_cursor_open(cti_cursor *c, const cti_source *source, ct_err *err)
+ct_status cti_cursor_open(cti_cursor *c, const cti_source *source, const cti_cursor *twin, ct_err *err)
 {
     if (c->source == source) {
         return CT_OK;
     }
     close_source(c);
-    CT_TRY(cti_source_open(source, &c->fd, err));
+    c->fd = twin != NULL ? fcntl(twin->fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (c->fd < 0) {
+        CT_TRY(cti_source_open(source, &c->fd, err));
+    }
     if (source->codec != CT_CODEC_NONE) {
         const ct_status st = cti_decoder_init(&c->decoder, c->alloc, source, c->fd, NULL, err);
         c->has_decoder = true;

@@ -4,7 +4,7 @@
 
 #include "data/data_internal.h"
 
-enum { CHUNK_BYTES = 1 << 20, PLAIN_SPAN_BYTES = 16 << 20, PACKED_SPAN_BYTES = 1 << 20 };
+enum { CHUNK_BYTES = 1 << 20, PLAIN_SPAN_BYTES = 16 << 20, PACKED_SPAN_BYTES = 512 << 10 };
 
 typedef struct pass {
     const ct_alloc *alloc;

@@ -8,7 +8,7 @@ enum { CURSORS_A_STREAM = 2 }; /* files of tokens are read in two places at once
 struct ct_reader {
     const ct_alloc *alloc;
     const ct_corpus *corpus; /* borrows */
-    cti_cursor *cursors;     /* owns */
+    cti_cursor **cursors;    /* owns, each too: zlib's state must not be moved */
     int64_t n_cursors, max_cursors;
     uint64_t now;
 };
@@ -28,7 +28,8 @@ void ct_reader_destroy(ct_reader **reader)
 {
     if (reader != NULL && *reader != NULL) {
         for (int64_t i = 0; i < (*reader)->n_cursors; i++) {
-            cti_cursor_deinit(&(*reader)->cursors[i]);
+            cti_cursor_deinit((*reader)->cursors[i]);
+            ct_alloc_free((*reader)->alloc, (*reader)->cursors[i]);
         }
         ct_alloc_free((*reader)->alloc, (*reader)->cursors);
         ct_alloc_free((*reader)->alloc, *reader);
@@ -46,26 +47,32 @@ void ct_reader_expect(ct_reader *reader, int64_t n_streams)
 static ct_status cursor_at(ct_reader *reader, const cti_source *source, int64_t offset, cti_cursor **out, ct_err *err)
 {
     cti_cursor *best = NULL, *oldest = NULL;
+    const cti_cursor *twin = NULL;
     for (int64_t i = 0; i < reader->n_cursors; i++) {
-        cti_cursor *c = &reader->cursors[i];
+        cti_cursor *c = reader->cursors[i];
         if (cti_cursor_is_near(c, source, offset) && (best == NULL || c->begin > best->begin)) {
             best = c;
         }
         oldest = oldest == NULL || c->used < oldest->used ? c : oldest;
+        twin = c->source == source ? c : twin;
     }
     if (best == NULL && reader->n_cursors < reader->max_cursors) {
-        cti_cursor *grown = ct_alloc_resize(reader->alloc, reader->cursors, (size_t)reader->n_cursors + 1, sizeof *grown, err);
+        cti_cursor **grown = ct_alloc_resize(reader->alloc, reader->cursors, (size_t)reader->n_cursors + 1, sizeof *grown, err);
         if (grown == NULL) {
             return CT_ERR_MEMORY;
         }
         reader->cursors = grown;
-        oldest = &grown[reader->n_cursors++];
+        oldest = CT_NEW(reader->alloc, cti_cursor, err);
+        if (oldest == NULL) {
+            return CT_ERR_MEMORY;
+        }
         cti_cursor_init(oldest, reader->alloc);
+        grown[reader->n_cursors++] = oldest;
     }
     best = best != NULL ? best : oldest;
     best->used = ++reader->now;
     *out = best;
-    return cti_cursor_open(best, source, err);
+    return cti_cursor_open(best, source, twin, err);
 }
 
 static void set_fault(cti_line_fault *fault, ct_bad bad, const char *fmt, ...) CT_PRINTF(3, 4);
@@ -320,7 +327,7 @@ static int64_t count_lines(const ct_corpus *corpus, const cti_source *source, in
     int64_t n = point != NULL ? point->line : 0;
     cti_cursor cursor;
     cti_cursor_init(&cursor, corpus->alloc);
-    ct_status st = cti_cursor_open(&cursor, source, NULL);
+    ct_status st = cti_cursor_open(&cursor, source, NULL, NULL);
     while (st == CT_OK && at < offset) {
         const unsigned char *p;
         const size_t size = (size_t)cti_min_i64(offset - at, 256 << 10);

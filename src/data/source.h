@@ -117,8 +117,9 @@ typedef struct cti_cursor {
 
 void cti_cursor_init(cti_cursor *cursor, const ct_alloc *alloc);
 void cti_cursor_deinit(cti_cursor *cursor);
-/* Goes over to another source, or stays; the contents are read when they are asked for. */
-CT_MUST_CHECK ct_status cti_cursor_open(cti_cursor *cursor, const cti_source *source, ct_err *err);
+/* Goes over to another source, or stays; the contents are read when they are asked for. twin: a cursor that has the file open, whose
+ * hold on it is shared, even where it is gone from its folder meanwhile; or NULL. */
+CT_MUST_CHECK ct_status cti_cursor_open(cti_cursor *cursor, const cti_source *source, const cti_cursor *twin, ct_err *err);
 /* Whether reading on at offset costs no more than going on from where it stands. */
 bool cti_cursor_is_near(const cti_cursor *cursor, const cti_source *source, int64_t offset);
 /* The line at offset, without its newline; borrowed until the next call. out_is_long: it has more than max_size bytes (then nothing
