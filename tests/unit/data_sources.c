@@ -265,7 +265,7 @@ static void assert_damage(const char *path, int64_t n_good, const char *says)
     while ((st = ct_loader_next(loader, &batch, NULL)) == CT_OK) {
     }
     assert_int_equal(st, n_good > 0 ? CT_END_OF_DATA : CT_ERR_DATA); /* nothing but the bad one: told */
-    assert_int_equal(ct_loader_get_stats(loader).n_bad[CT_BAD_DAMAGED], n_good > 0);
+    assert_int_equal(ct_loader_get_stats(loader).n_bad[CT_BAD_DAMAGED], 1);
     batch_free(&batch);
     ct_loader_destroy(&loader);
     ct_corpus_destroy(&corpus);
