@@ -38,5 +38,6 @@
 #include "data/corpus.h"
 #include "data/document.h"
 #include "data/loader.h"
+#include "data/tokenize.h"
 
 #endif

@@ -24,8 +24,9 @@ typedef struct cti_tokens_header {
     uint64_t offsets_sum; /* likewise, over the offsets */
     int64_t first_document;   /* of the source that was tokenized */
     int64_t source_documents; /* 0: not said */
-    uint64_t source_hash;
-    uint64_t unused[2]; /* 0 */
+    uint64_t source_hash; /* of the source's files and how they are read */
+    int64_t shard_tokens; /* at which the files of a set end; 0: one file */
+    uint64_t unused;      /* 0 */
 } cti_tokens_header;
 extern const unsigned char cti_tokens_magic[8];
 enum { CTI_TOKENS_LAST = 1u << 0 }; /* the last file of its set */
