@@ -426,3 +426,13 @@ ct_status ct_corpus_check_tokens(const ct_corpus *corpus, uint64_t tokenizer_has
     }
     return CT_OK;
 }
+
+ct_status ct_corpus_verify(const ct_corpus *corpus, ct_err *err)
+{
+    for (int64_t i = 0; i < corpus->n_parts; i++) {
+        if (corpus->parts[i].format == CT_FILE_TOKENS) {
+            CT_TRY(cti_tokens_verify(&corpus->parts[i].source, &corpus->parts[i].tokens, err));
+        }
+    }
+    return CT_OK;
+}

@@ -124,6 +124,9 @@ bool ct_corpus_is_random_access(const ct_corpus *corpus);
  * compared) or whose vocabulary is larger than vocab_size (0: not compared). Files that do not say are let through. */
 CT_MUST_CHECK ct_status ct_corpus_check_tokens(const ct_corpus *corpus, uint64_t tokenizer_hash, int64_t vocab_size, ct_err *err);
 
+/* Reads all tokens of our files of tokens: CT_ERR_FORMAT naming the first whose check sum is wrong. */
+CT_MUST_CHECK ct_status ct_corpus_verify(const ct_corpus *corpus, ct_err *err);
+
 int64_t ct_corpus_n_documents(const ct_corpus *corpus);
 int64_t ct_corpus_n_files(const ct_corpus *corpus);
 int64_t ct_corpus_size_bytes(const ct_corpus *corpus); /* of the files as they are, compressed or not */
@@ -132,18 +135,16 @@ ct_corpus_file ct_corpus_file_at(const ct_corpus *corpus, int64_t i);
 
 /* --- reading ------------------------------------------------------------------------------------------------------- */
 
-/* One thread's way into a corpus: what must be kept between reads (decoders of compressed files; nothing for plain ones). */
+/* One thread's way into a corpus: what must be kept between reads (windows, decoders of compressed files). A reader for each stream of
+ * rising numbers, or what was decompressed is decompressed again. */
 typedef struct ct_reader ct_reader;
 CT_MUST_CHECK ct_status ct_reader_create(const ct_alloc *alloc, const ct_corpus *corpus /* borrowed */, ct_reader **out_reader,
                                          ct_err *err);
 void ct_reader_destroy(ct_reader **reader);
-/* How many places of the corpus are read in turns, each in rising order (streams): as many windows and decoders are kept. Without this
- * call one. */
-void ct_reader_expect(ct_reader *reader, int64_t n_streams);
 
 /**
- * Reads one document. In rising order each byte of compressed data is decompressed once. Memory: a window (a quarter of a MiB, and what
- * the decompressor needs) a stream, and the longest document.
+ * Reads one document. In rising order each byte of compressed data is decompressed once. Memory: two windows (a quarter of a MiB, and
+ * what the decompressor needs, each) and the longest document.
  *
  * number    0 <= number < n_documents
  * document  emptied, then filled (the caller's)

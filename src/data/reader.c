@@ -3,13 +3,12 @@
 #include "base/num.h"
 #include "data/data_internal.h"
 
-enum { CURSORS_A_STREAM = 2 }; /* files of tokens are read in two places at once */
+enum { MAX_CURSORS = 2 }; /* files of tokens are read in two places at once */
 
 struct ct_reader {
     const ct_alloc *alloc;
     const ct_corpus *corpus; /* borrows */
-    cti_cursor **cursors;    /* owns, each too: zlib's state must not be moved */
-    int64_t n_cursors, max_cursors;
+    cti_cursor cursors[MAX_CURSORS]; /* not moved while open: zlib's state points to itself */
     uint64_t now;
 };
 
@@ -19,7 +18,10 @@ ct_status ct_reader_create(const ct_alloc *alloc, const ct_corpus *corpus, ct_re
     if (reader == NULL) {
         return CT_ERR_MEMORY;
     }
-    *reader = (ct_reader){.alloc = alloc, .corpus = corpus, .max_cursors = CURSORS_A_STREAM};
+    *reader = (ct_reader){.alloc = alloc, .corpus = corpus};
+    for (int i = 0; i < MAX_CURSORS; i++) {
+        cti_cursor_init(&reader->cursors[i], alloc);
+    }
     *out_reader = reader;
     return CT_OK;
 }
@@ -27,20 +29,12 @@ ct_status ct_reader_create(const ct_alloc *alloc, const ct_corpus *corpus, ct_re
 void ct_reader_destroy(ct_reader **reader)
 {
     if (reader != NULL && *reader != NULL) {
-        for (int64_t i = 0; i < (*reader)->n_cursors; i++) {
-            cti_cursor_deinit((*reader)->cursors[i]);
-            ct_alloc_free((*reader)->alloc, (*reader)->cursors[i]);
+        for (int i = 0; i < MAX_CURSORS; i++) {
+            cti_cursor_deinit(&(*reader)->cursors[i]);
         }
-        ct_alloc_free((*reader)->alloc, (*reader)->cursors);
         ct_alloc_free((*reader)->alloc, *reader);
         *reader = NULL;
     }
-}
-
-void ct_reader_expect(ct_reader *reader, int64_t n_streams)
-{
-    const int64_t n = cti_min_i64(cti_max_i64(n_streams, 1), 1 << 16);
-    reader->max_cursors = cti_max_i64(reader->max_cursors, n * CURSORS_A_STREAM);
 }
 
 /* The cursor that stands nearest before offset; else the one whose last use is longest ago, brought to the source. */
@@ -48,26 +42,13 @@ static ct_status cursor_at(ct_reader *reader, const cti_source *source, int64_t 
 {
     cti_cursor *best = NULL, *oldest = NULL;
     const cti_cursor *twin = NULL;
-    for (int64_t i = 0; i < reader->n_cursors; i++) {
-        cti_cursor *c = reader->cursors[i];
+    for (int i = 0; i < MAX_CURSORS; i++) {
+        cti_cursor *c = &reader->cursors[i];
         if (cti_cursor_is_near(c, source, offset) && (best == NULL || c->begin > best->begin)) {
             best = c;
         }
         oldest = oldest == NULL || c->used < oldest->used ? c : oldest;
         twin = c->source == source ? c : twin;
-    }
-    if (best == NULL && reader->n_cursors < reader->max_cursors) {
-        cti_cursor **grown = ct_alloc_resize(reader->alloc, reader->cursors, (size_t)reader->n_cursors + 1, sizeof *grown, err);
-        if (grown == NULL) {
-            return CT_ERR_MEMORY;
-        }
-        reader->cursors = grown;
-        oldest = CT_NEW(reader->alloc, cti_cursor, err);
-        if (oldest == NULL) {
-            return CT_ERR_MEMORY;
-        }
-        cti_cursor_init(oldest, reader->alloc);
-        grown[reader->n_cursors++] = oldest;
     }
     best = best != NULL ? best : oldest;
     best->used = ++reader->now;

@@ -160,33 +160,6 @@ static void forms(void **state)
     cti_str_deinit(&lines), cti_str_deinit(&want), cti_str_deinit(&want_mixed), cti_str_deinit(&got), cti_str_deinit(&packed);
 }
 
-/* Streams that take turns in one file each decompress their part once: no cursor is sought again. */
-static void turns_in_one_file(void **state)
-{
-    cti_str lines = {.alloc = ct_alloc_system()}, packed = {.alloc = ct_alloc_system()};
-    add_lines(&lines, 3 << 20, 2);
-    add_zstd(&packed, lines.data, lines.len);
-    ct_corpus *corpus = open_corpus(put_bytes(*state, "a.jsonl.zst", packed.data, packed.len));
-    ct_reader *reader = NULL;
-    ct_document document;
-    ct_document_init(&document, ct_alloc_system());
-    assert_int_equal(ct_reader_create(ct_alloc_system(), corpus, &reader, NULL), CT_OK);
-    ct_reader_expect(reader, 8);
-    const int64_t n = ct_corpus_n_documents(corpus) / 8;
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t s = 0; s < 8; s++) {
-            char head[64];
-            (void)snprintf(head, sizeof head, "number %lld ", (long long)(s * n + i));
-            assert_int_equal(ct_reader_read(reader, s * n + i, &document, NULL, NULL, NULL), CT_OK);
-            assert_memory_equal(document.text.data, head, strlen(head));
-        }
-    }
-    ct_document_deinit(&document);
-    ct_reader_destroy(&reader);
-    ct_corpus_destroy(&corpus);
-    cti_str_deinit(&lines), cti_str_deinit(&packed);
-}
-
 /* Data cut off at every byte: the documents before the cut and one that stands for the rest; never a crash, never silence. */
 static void cut_anywhere(void **state)
 {
@@ -643,7 +616,7 @@ int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(forms),      IN_FOLDER(turns_in_one_file), IN_FOLDER(cut_anywhere),   IN_FOLDER(damage),
+        IN_FOLDER(forms),      IN_FOLDER(cut_anywhere),   IN_FOLDER(damage),
         IN_FOLDER(limits),     IN_FOLDER(utf8_and_records),  IN_FOLDER(lists),          IN_FOLDER(one_large_frame),
         IN_FOLDER(kept_index), cmocka_unit_test(cache_folder), IN_FOLDER(changing_files), IN_FOLDER(odd_files),
     };
