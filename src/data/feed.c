@@ -73,7 +73,7 @@ ct_status cti_feed_init(cti_feed *feed, const ct_alloc *alloc, const ct_processo
                : CT_FAIL(err, CT_ERR_MEMORY, "the system gives no lock for the loader's workers");
 }
 
-static void stop_workers(cti_feed *feed)
+void cti_feed_stop(cti_feed *feed)
 {
     if (feed->n_threads == 0) {
         return;
@@ -94,7 +94,7 @@ void cti_feed_deinit(cti_feed *feed)
     if (feed->alloc == NULL) {
         return;
     }
-    stop_workers(feed);
+    cti_feed_stop(feed);
     for (int64_t i = 0; i < feed->n_tracks; i++) {
         cti_track *track = &feed->tracks[i];
         for (int32_t k = 0; track->ring != NULL && k < feed->depth; k++) {
@@ -123,7 +123,7 @@ void cti_feed_deinit(cti_feed *feed)
 
 void cti_feed_restart(cti_feed *feed)
 {
-    stop_workers(feed);
+    cti_feed_stop(feed);
     feed->held_ids = 0;
     for (int64_t i = 0; i < feed->n_tracks; i++) {
         cti_track *track = &feed->tracks[i];

@@ -113,6 +113,8 @@ void ct_loader_destroy(ct_loader **loader)
         return;
     }
     ct_loader *l = *loader;
+    cti_ahead_stop(&l->ahead);
+    cti_feed_stop(&l->maker.feed);
     cti_ahead_deinit(&l->ahead);
     cti_maker_deinit(&l->maker);
     ct_alloc_free(l->alloc, l->delivered);

@@ -110,7 +110,9 @@ typedef struct cti_feed {
 CT_MUST_CHECK ct_status cti_feed_init(cti_feed *feed, const ct_alloc *alloc, const ct_processor *processor,
                                       const ct_loader_options *options, cti_track *tracks, int64_t n_tracks, ct_err *err);
 void cti_feed_deinit(cti_feed *feed);
-/* Begins anew at each track's `at`. Joins the workers, each of which finishes the document it is at. */
+/* Joins the workers, each of which finishes the document it is at. */
+void cti_feed_stop(cti_feed *feed);
+/* Stops, and begins anew at each track's `at`. */
 void cti_feed_restart(cti_feed *feed);
 /* The sample of the document at the track, which stays the feed's; not past the end where the loader does not repeat. Waits for a
  * worker, or does the work. Fails: what ended the run at this document; CT_ERR_STOPPED. */
