@@ -71,9 +71,12 @@ int cti_cmd_data(int argc, char **argv)
                                           "Prints what a dataset holds: documents, tokens, and the entropy of the unigrams, which is the\n"
                                           "loss of a model that knows the frequencies of tokens and nothing else."};
     const ct_alloc *alloc = ct_alloc_system();
+    if (argc >= 2 && strcmp(argv[1], "preview") == 0) {
+        return cti_cmd_data_preview(argc - 1, argv + 1);
+    }
     const bool is_inspect = argc >= 2 && strcmp(argv[1], "inspect") == 0;
     if (!is_inspect && !(argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))) {
-        fprintf(stderr, CTI_PROGRAM " data: 'inspect' is wanted; " CTI_PROGRAM " data --help\n");
+        fprintf(stderr, CTI_PROGRAM " data: 'inspect' or 'preview' is wanted; " CTI_PROGRAM " data --help\n");
         return 2;
     }
     ct_err err = {0};

@@ -4,5 +4,6 @@
 #define CTI_CLI_CMD_DATA_H
 
 int cti_cmd_data(int argc, char **argv);
+int cti_cmd_data_preview(int argc, char **argv); /* argv[0]: "preview" */
 
 #endif

@@ -193,6 +193,11 @@ int64_t ct_stream_state_width(int32_t n_sources)
     return CTI_STATE_HEAD + CTI_STATE_A_SOURCE * (int64_t)n_sources;
 }
 
+int64_t ct_stream_state_token(const int64_t *state)
+{
+    return state[CTI_STATE_TOKEN];
+}
+
 void ct_loader_state(const ct_loader *loader, int64_t *out_states)
 {
     memcpy(out_states, loader->delivered, state_bytes(loader));

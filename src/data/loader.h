@@ -87,6 +87,8 @@ typedef struct ct_batch {
 /* Where a stream stands, at a row's border: what it takes to go on, as plain numbers that ranks can exchange. All of them
  * are zero at the beginning; docs/formats/data-state.md names them. */
 int64_t ct_stream_state_width(int32_t n_sources);
+/* Of a state: inputs already given of the document that goes on in the next row; 0: the next row begins with a document. */
+int64_t ct_stream_state_token(const int64_t *state);
 
 #define CT_LOADER_N_EXAMPLES 4
 

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: fast
+# `ctitan data preview` shows rows: pieces with their borders, what goes on in another row, padding, the rows of any step; nothing that a
+# document holds reaches the terminal raw.
+set -eu
+bin=$1/bin/ctitan
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+printf '{"text": "one two\\nthree"}\n{"text": "\\u001b[31mred \\u009b tab\\t."}\n{"text": "a last one"}\n' >x.jsonl
+show() { "$bin" data preview --dataset-path x.jsonl "$@"; }
+
+show --rows 2 --seq-len 16 --chars 0 >out
+cat out
+grep -q 'x.jsonl: 3 documents' out
+grep -qE '^ +0 \.\. [0-9]+ +<\|begin_of_text\|>one two\\nthree -> <\|end_of_text\|>$' out
+grep -q 'x1b\[31mred \\x9b' out
+grep -q 'tab\\t\.' out
+if LC_ALL=C grep -q "$(printf '\033')" out; then echo "an escape came through"; exit 1; fi
+grep -qE ' \.\.\.$' out # cut here
+grep -qE '^ +0 \.\. [0-9]+ +\.\.\. ' out # goes on here
+
+# First-fit: whole documents, padding at the end.
+show --rows 2 --seq-len 14 --packing first-fit --num-packing-bins 1 >out
+grep -qE '^row 0  1 piece, 6 of 14 labels count, 8 padding$' out
+[ "$(grep -c -e '-> <|end_of_text|>$' out)" = 2 ]
+grep -q '(padding)' out
+
+# Step 3 of 2 rows is rows 4 and 5 of one step of 6; with streams, each has rows of its own.
+show --rows 6 --seq-len 8 | sed -n '/^row 4/,/^$/p; /^row 5/,/^$/p' | grep -v ^row >a
+show --rows 2 --seq-len 8 --step 3 | sed -n '/^row 0/,/^$/p; /^row 1/,/^$/p' | grep -v ^row >b
+[ -s a ] && cmp a b
+show --rows 2 --streams 2 --seq-len 8 | grep -q '^row 1 (stream 1)'
+show --rows 1 --shuffle --seed 7 | grep -q 'shuffled with seed 7'
+"$bin" data preview --sources x.jsonl:3 c4_test --rows 1 | grep -q 'x.jsonl: 3 documents, weight 3'
+
+# What is wrong is told in one line.
+refused() {
+    want=$1
+    code=0
+    shift
+    "$@" >out 2>err || code=$?
+    [ $code != 0 ] && grep -q -e "$want" err || { cat out err; echo "wanted: $want ($*)"; exit 1; }
+}
+refused 'streams do not divide 2 rows' show --rows 2 --streams 3
+refused 'leave --dataset-path out' show --sources x.jsonl
+refused "source ':1'" "$bin" data preview --sources :1
+refused 'packing' show --packing tight
+refused '3 documents, fewer than the 4 streams' show --rows 4 --streams 4
+echo '{"txt": 1}' >>x.jsonl
+show --rows 4 --bad-records skip >out
+code=0
+show --rows 4 >out 2>err || code=$?
+[ $code = 1 ] && grep -q "line 4" err
