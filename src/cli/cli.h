@@ -3,7 +3,8 @@
  * name, and returns the program's exit code: 0 done, 1 failed, 2 bad command line or settings, 75 worth retrying.
  *
  *   main.c   the list of commands            cmd_train.c   train                cmd_run.c   run (the launcher)
- *   cmd_config.c  cmd_data.c  cmd_tokenizer.c  cmd_generate.c  cmd_overrides.c  cmd_plan.c  cmd_download_assets.c
+ *   cmd_config.c  cmd_data.c  cmd_tokenizer.c  cmd_generate.c  cmd_overrides.c  cmd_plan.c  cmd_report.c
+ *   cmd_download_assets.c
  *   env.c    what every command that trains needs: registry, plug-ins, folders
  */
 #ifndef CTI_CLI_CLI_H

@@ -11,6 +11,7 @@
 #include "cli/cmd_generate.h"
 #include "cli/cmd_overrides.h"
 #include "cli/cmd_plan.h"
+#include "cli/cmd_report.h"
 #include "cli/cmd_run.h"
 #include "cli/cmd_tokenizer.h"
 #include "cli/cmd_train.h"
@@ -24,6 +25,7 @@
     X("overrides", cti_cmd_overrides, "list the overrides of a plug-in")                                             \
     X("check-overrides", cti_cmd_check_overrides, "prove overrides equal to what they replace")                      \
     X("data", cti_cmd_data, "look at a dataset")                                                                     \
+    X("report", cti_cmd_report, "draw what runs left behind, and say where they part")                               \
     X("config", cti_cmd_config, "print every setting of a run with where it comes from")                             \
     X("tokenizer", cti_cmd_tokenizer, "train a vocabulary; encode, decode, inspect")                                 \
     X("download-assets", cti_cmd_download_assets, "fetch a tokenizer, or a whole model, from Hugging Face or ModelScope")
