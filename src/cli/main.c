@@ -24,7 +24,7 @@
     X("plan", cti_cmd_plan, "what a run would take: memory, work, collectives, on any device and number of ranks")  \
     X("overrides", cti_cmd_overrides, "list the overrides of a plug-in")                                             \
     X("check-overrides", cti_cmd_check_overrides, "prove overrides equal to what they replace")                      \
-    X("data", cti_cmd_data, "look at a dataset")                                                                     \
+    X("data", cti_cmd_data, "look at a data set, index it, turn it into tokens, see rows as training does")           \
     X("report", cti_cmd_report, "draw what runs left behind, and say where they part")                               \
     X("config", cti_cmd_config, "print every setting of a run with where it comes from")                             \
     X("tokenizer", cti_cmd_tokenizer, "train a vocabulary; encode, decode, inspect")                                 \

@@ -105,6 +105,7 @@ static ct_status find_index(const ct_corpus *corpus, cti_corpus_part *part, int 
                                .format = part->format,
                                .codec = part->source.codec,
                                .detail = part->format == CT_FILE_LLMC ? begin_id : 0};
+    bool is_found = false;
     ct_err why = {0};
     ct_status st = CT_OK;
     if (corpus->cache_dir[0] != '\0' && is_worth_keeping(part)) {
@@ -112,12 +113,13 @@ static ct_status find_index(const ct_corpus *corpus, cti_corpus_part *part, int 
     }
     if (st == CT_OK && cache_path != NULL) {
         const ct_status loaded = cti_index_load(cache_path, &key, &part->index, &why);
-        part->is_index_kept = loaded == CT_OK;
+        is_found = loaded == CT_OK;
         if (loaded != CT_OK && loaded != CT_ERR_NOT_FOUND) {
             (void)snprintf(part->note, sizeof part->note, "%.400s; it is built again\n", why.message);
         }
     }
-    if (st == CT_OK && !part->is_index_kept) {
+    if (st == CT_OK && !is_found) {
+        part->is_index_built = true;
         st = build_index(corpus, part, fd, cache_path, &key, err);
     }
     ct_alloc_free(alloc, cache_path);
@@ -351,7 +353,8 @@ ct_corpus_file ct_corpus_file_at(const ct_corpus *corpus, int64_t i)
                             .n_tokens = is_tokens ? part->tokens.n_tokens : -1,
                             .fingerprint = part->source.stamp.fingerprint,
                             .damage = part->index.damage[0] != '\0' ? part->index.damage : NULL,
-                            .is_index_kept = part->is_index_kept};
+                            .is_index_kept = part->index.map.size > 0,
+                            .is_index_built = part->is_index_built};
 }
 
 const cti_corpus_part *cti_corpus_part_of(const ct_corpus *corpus, int64_t document)

@@ -74,7 +74,8 @@ typedef struct ct_corpus_file {
     int64_t n_tokens;     /* of a file of tokens; else -1 */
     uint64_t fingerprint; /* of the size and the first and last 4 KiB */
     const char *damage;   /* NULL, or what is wrong with the compressed data: the last document stands for what cannot be read */
-    bool is_index_kept;   /* the index came from the cache */
+    bool is_index_kept;   /* the index lies in the cache */
+    bool is_index_built;  /* this call has built it */
 } ct_corpus_file;
 
 /**

@@ -29,7 +29,7 @@
  * offset), index, index_cache (where documents begin), tokens, tokens_megatron (files of tokens), output (files written whole or not
  * at all), corpus (files together), reader (one thread's reads), jsonl (one line),
  * text_repair (UTF-8), document (the processor of text), stream (rows, batches), loader (batches), loader_thread
- * (prefetch), loader_state (resume), entropy; sources (corpora that settings name); inside stream.h: permutation, mix, feed (documents to
+ * (prefetch), loader_state (resume), survey (what a corpus holds), token_writer, tokenize (files of tokens made); sources (corpora that settings name); inside stream.h: permutation, mix, feed (documents to
  * samples, by threads), first_fit.
  */
 #ifndef CTI_DATA_DATA_H

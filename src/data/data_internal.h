@@ -74,7 +74,7 @@ typedef struct cti_corpus_part {
     cti_source source;
     cti_index index;       /* JSON lines, text, llm.c */
     cti_token_file tokens; /* files of tokens */
-    bool is_index_kept;
+    bool is_index_built;
     char note[600]; /* "" or a line for the log */
     int64_t first;  /* document */
     int64_t n;

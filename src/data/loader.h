@@ -166,19 +166,4 @@ CT_MUST_CHECK ct_status ct_data_state_read(const ct_alloc *alloc, const char *te
                                            const ct_data_source *sources, int32_t n_sources, const ct_loader_options *options,
                                            int64_t **out_states, int64_t *out_n_streams, ct_err *err);
 
-/* --- token frequencies ------------------------------------------------------------------------------------------ */
-
-/* -sum p ln p over the frequencies of tokens, in nats a token; negative ones (ignored labels) do not count. 0 for none.
- * Fails: CT_ERR_MEMORY. */
-CT_MUST_CHECK ct_status ct_unigram_entropy(const ct_alloc *alloc, const int32_t *tokens, int64_t n_tokens,
-                                           double *out_nats, ct_err *err);
-/**
- * The same over the labels of a corpus: the loss of a model that knows the frequencies and nothing else. Bad documents
- * are left out. Stops after the document that reaches max_tokens (0: all).
- * out_n_tokens  labels counted; may be NULL
- */
-CT_MUST_CHECK ct_status ct_dataset_unigram_entropy(const ct_alloc *alloc, const ct_corpus *corpus,
-                                                   const ct_processor *processor, int64_t max_tokens, double *out_nats,
-                                                   int64_t *out_n_tokens, ct_err *err);
-
 #endif

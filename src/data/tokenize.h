@@ -1,9 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A corpus to files of tokens. */
+/* What a corpus holds; a corpus to files of tokens. */
 #ifndef CTI_DATA_TOKENIZE_H
 #define CTI_DATA_TOKENIZE_H
 
 #include "data/loader.h"
+
+#define CT_SURVEY_N_EXAMPLES 8
+
+/* All documents seen once. */
+typedef struct ct_survey {
+    int64_t n_documents;
+    int64_t text_bytes;  /* of good documents, as UTF-8 */
+    int64_t n_empty;
+    int64_t n_short;      /* good, but fewer than 2 ids */
+    int64_t longest;      /* number of the longest good document; -1: none is good */
+    int64_t longest_size; /* in bytes of text, or in ids */
+    int64_t n_tokens;     /* labels */
+    double nats;          /* entropy of their frequencies, a token */
+    int64_t n_bad[CT_BAD_COUNT];
+    int64_t n_bad_total;
+    ct_text_repairs repairs;
+    int32_t n_examples;   /* the first bad documents, in words */
+    char examples[CT_SURVEY_N_EXAMPLES][256];
+} ct_survey;
+/* Reads all documents. processor NULL: tokens are not counted. Stops after the document that reaches max_tokens labels (0: all).
+ * Fails: as ct_reader_read, but for bad documents, which are counted; what the processor fails with. */
+CT_MUST_CHECK ct_status ct_corpus_survey(const ct_alloc *alloc, const ct_corpus *corpus, const ct_processor *processor,
+                                         int64_t max_tokens, ct_survey *out_survey, ct_err *err);
 
 /* Zero-initialise and set what is not zero. */
 typedef struct ct_tokenize_options {
