@@ -67,23 +67,23 @@ def environment(threads):
     return env
 
 
-def build(folder):
-    """Configures (once) and builds the timing programs and ctitan."""
+def build(folder, targets=("ctitan", "bench_kernels", "bench_gemm", "bench_limits", "bench_block")):
+    """Configures (once) and builds the timing programs and ctitan, or these targets."""
     folder = Path(folder)
     if not (folder / "CMakeCache.txt").exists():
         run_quiet(["cmake", "-S", str(ROOT), "-B", str(folder), "-DCT_BENCH=ON", "-DCT_TESTS=OFF"])
     cache = (folder / "CMakeCache.txt").read_text()
     if "CT_BENCH:BOOL=ON" not in cache:
         run_quiet(["cmake", "-DCT_BENCH=ON", str(folder)])
-    run_quiet(["cmake", "--build", str(folder), "--target", "ctitan", "bench_kernels", "bench_gemm", "bench_limits", "bench_block",
-               "-j", str(usable_cores())])
+    run_quiet(["cmake", "--build", str(folder), "--target", *targets, "-j", str(usable_cores())])
     return folder
 
 
 def run_quiet(command):
+    command = [str(c) for c in command]
     r = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if r.returncode != 0:
-        raise Failure(f"'{' '.join(command)}' failed:\n" + "\n".join(r.stdout.splitlines()[-15:]))
+        raise Failure(f"'{' '.join(command)[:200]}' failed:\n" + "\n".join(r.stdout.splitlines()[-15:]))
 
 
 def tsv(command, env):
