@@ -5,39 +5,60 @@
 
 typedef const unsigned char *(*next_fn)(const cti_classes *classes, const unsigned char *p, const unsigned char *end);
 
-/* Compiled once a pattern. n and ids are tokens->n and tokens->ids, kept in registers. */
+/* Words are cut some ahead of where their ids are looked up, so that the cache's lines are on their way meanwhile. */
+enum { AHEAD = 32 };
+typedef struct ahead {
+    uint64_t key[2];
+    size_t size;
+} ahead;
+
+/* Ids of n words from p on; returns behind them. */
+static ct_status encode_words(const ct_tokenizer *tok, cti_scratch *s, const unsigned char *p, const ahead *words, size_t n, size_t origin,
+                              ct_tokens *tokens, ct_err *err)
+{
+    CT_TRY(cti_tokens_reserve(tokens, AHEAD * CTI_CACHE_IDS, err));
+    for (size_t i = 0; i < n; i++) {
+        const size_t size = words[i].size;
+        const cti_cache_slot *slot = size <= CTI_CACHE_WORD ? cti_cache_find(s->cache, words[i].key) : NULL;
+        if (slot != NULL) {
+            memcpy(tokens->ids + tokens->n, slot->ids, sizeof slot->ids);
+            tokens->n += cti_cache_count(slot);
+        } else {
+            CT_TRY(cti_bpe_bytes(tok, s, (const char *)p, size, origin, tokens, err));
+            CT_TRY(cti_tokens_reserve(tokens, AHEAD * CTI_CACHE_IDS, err));
+        }
+        p += size;
+        origin += size;
+    }
+    return CT_OK;
+}
+
+/* Compiled once a pattern. */
 CTI_HOT ct_status encode_tiled(const ct_tokenizer *tok, cti_scratch *s, const cti_piece *text, ct_tokens *tokens, next_fn next,
                                ct_err *err)
 {
     const unsigned char *base = (const unsigned char *)text->text, *p = base, *end = p + text->size;
     const cti_classes *classes = tok->classes;
-    const cti_cache *cache = s->cache;
+    while (p < end && s->cache == NULL) {
+        const unsigned char *stop = next(classes, p, end);
+        CT_TRY(cti_bpe_bytes(tok, s, (const char *)p, (size_t)(stop - p), text->origin + (size_t)(p - base), tokens, err));
+        p = stop;
+    }
     while (p < end) {
-        CT_TRY(cti_tokens_reserve(tokens, 1024, err));
-        int32_t *ids = tokens->ids;
-        int64_t n = tokens->n;
-        const int64_t limit = tokens->cap - CTI_CACHE_IDS;
-        while (p < end && n <= limit) {
+        ahead words[AHEAD];
+        const unsigned char *first = p;
+        size_t n = 0;
+        for (; n < AHEAD && p < end; n++) {
             const unsigned char *stop = next(classes, p, end);
-            const size_t size = (size_t)(stop - p);
-            uint64_t key[2];
-            const cti_cache_slot *slot = NULL;
-            if (size <= CTI_CACHE_WORD && cache != NULL) {
-                cti_cache_key(p, end, size, key);
-                slot = cti_cache_find(cache, key);
+            ahead *w = &words[n];
+            w->size = (size_t)(stop - p);
+            if (w->size <= CTI_CACHE_WORD) {
+                cti_cache_key(p, end, w->size, w->key);
+                __builtin_prefetch(s->cache->slots[cti_cache_set(w->key)]);
             }
-            if (slot == NULL) {
-                tokens->n = n;
-                CT_TRY(cti_bpe_bytes(tok, s, (const char *)p, size, text->origin + (size_t)(p - base), tokens, err));
-                p = stop;
-                n = tokens->n;
-                break; /* the ids may have moved */
-            }
-            memcpy(ids + n, slot->ids, sizeof slot->ids);
-            n += cti_cache_count(slot);
             p = stop;
         }
-        tokens->n = n;
+        CT_TRY(encode_words(tok, s, first, words, n, text->origin + (size_t)(first - base), tokens, err));
     }
     return CT_OK;
 }

@@ -40,19 +40,21 @@ static inline const char *cti_vocab_text(const cti_vocab *vocab, int32_t id)
     return vocab->bytes.data + vocab->tokens[id].offset;
 }
 
-/* (left id, right id) -> (rank, merged id). */
+/* (left id, right id) -> (rank, merged id). Most questions are answered no, so the hash table is small: a slot has 8 bits of the
+ * pair's hash above its index + 1 in the list; 0 is free. */
 typedef struct cti_merge {
-    int32_t left, right; /* left -1: a free slot */
+    int32_t left, right;
     int32_t rank, id;
 } cti_merge;
 typedef struct cti_merges {
     const ct_alloc *alloc; /* borrows */
-    cti_merge *slots;      /* owns */
-    size_t n_slots;        /* a power of two, or 0 */
-    int32_t n;
+    cti_merge *list;       /* owns */
+    uint32_t *slots;       /* owns */
+    size_t mask;           /* slots - 1 */
+    int32_t n, cap;
 } cti_merges;
 
-void cti_merges_init(cti_merges *merges, const ct_alloc *alloc);
+CT_MUST_CHECK ct_status cti_merges_init(cti_merges *merges, const ct_alloc *alloc, ct_err *err);
 void cti_merges_deinit(cti_merges *merges);
 /* The rank of the first merge with these parts stands; a later one takes its place (the order of the file's own map). */
 CT_MUST_CHECK ct_status cti_merges_put(cti_merges *merges, cti_merge merge, ct_err *err);
@@ -66,15 +68,20 @@ static inline uint64_t cti_mix_pair(int32_t left, int32_t right)
 /* NULL: none. */
 static inline const cti_merge *cti_merges_find(const cti_merges *merges, int32_t left, int32_t right)
 {
-    const size_t mask = merges->n_slots - 1;
-    size_t at = (size_t)cti_mix_pair(left, right) & mask;
-    while (merges->n_slots > 0 && merges->slots[at].left >= 0) {
-        if (merges->slots[at].left == left && merges->slots[at].right == right) {
-            return &merges->slots[at];
+    const uint64_t hash = cti_mix_pair(left, right);
+    const uint32_t tag = (uint32_t)(hash >> 56) << 24;
+    for (size_t at = (size_t)hash & merges->mask;; at = (at + 1) & merges->mask) {
+        const uint32_t slot = merges->slots[at];
+        if (slot == 0) {
+            return NULL;
         }
-        at = (at + 1) & mask;
+        if (((slot ^ tag) & 0xff000000u) == 0) {
+            const cti_merge *m = &merges->list[(slot & 0xffffffu) - 1];
+            if (m->left == left && m->right == right) {
+                return m;
+            }
+        }
     }
-    return NULL;
 }
 
 /* --- the byte alphabet (tokenizer_bytes.c): each byte as a printable character, as GPT-2 defined it --- */

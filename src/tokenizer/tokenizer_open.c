@@ -60,9 +60,11 @@ static ct_tokenizer *tokenizer_new(const ct_alloc *alloc, const ct_tokenizer_opt
     tok->alloc = alloc;
     tok->options = options ? *options : (ct_tokenizer_options){0};
     cti_vocab_init(&tok->vocab, alloc);
-    cti_merges_init(&tok->merges, alloc);
     tok->bos_id = tok->eos_id = tok->pad_id = tok->unk_id = -1;
     tok->notes.alloc = tok->warnings.alloc = alloc;
+    if (cti_merges_init(&tok->merges, alloc, err) != CT_OK) {
+        ct_tokenizer_destroy(&tok);
+    }
     return tok;
 }
 

@@ -108,54 +108,63 @@ ct_status cti_vocab_add(cti_vocab *vocab, int32_t id, const char *text, size_t s
     return CT_OK;
 }
 
-void cti_merges_init(cti_merges *merges, const ct_alloc *alloc)
+ct_status cti_merges_init(cti_merges *merges, const ct_alloc *alloc, ct_err *err)
 {
-    *merges = (cti_merges){.alloc = alloc};
+    *merges = (cti_merges){.alloc = alloc, .slots = CT_NEW_ARRAY(alloc, uint32_t, 1024, err), .mask = 1023};
+    return merges->slots ? CT_OK : CT_ERR_MEMORY;
 }
 
 void cti_merges_deinit(cti_merges *merges)
 {
+    ct_alloc_free(merges->alloc, merges->list);
     ct_alloc_free(merges->alloc, merges->slots);
-    merges->slots = NULL;
-    merges->n_slots = 0;
-    merges->n = 0;
+    *merges = (cti_merges){.alloc = merges->alloc};
 }
 
-static size_t merges_slot(const cti_merges *merges, int32_t left, int32_t right)
+static void merges_enter(cti_merges *merges, int32_t index)
 {
-    const size_t mask = merges->n_slots - 1;
-    size_t at = (size_t)cti_mix_pair(left, right) & mask;
-    while (merges->slots[at].left >= 0 && (merges->slots[at].left != left || merges->slots[at].right != right)) {
-        at = (at + 1) & mask;
+    const cti_merge *m = &merges->list[index];
+    const uint64_t hash = cti_mix_pair(m->left, m->right);
+    size_t at = (size_t)hash & merges->mask;
+    while (merges->slots[at] != 0) {
+        at = (at + 1) & merges->mask;
     }
-    return at;
+    merges->slots[at] = (uint32_t)(hash >> 56) << 24 | (uint32_t)(index + 1);
 }
 
 ct_status cti_merges_put(cti_merges *merges, cti_merge merge, ct_err *err)
 {
-    if ((size_t)merges->n * 2 >= merges->n_slots) {
-        const cti_merges old = *merges;
-        const size_t n_slots = old.n_slots ? old.n_slots * 2 : 1024;
-        cti_merge *slots = CT_NEW_ARRAY(merges->alloc, cti_merge, n_slots, err);
+    const cti_merge *known = cti_merges_find(merges, merge.left, merge.right);
+    if (known != NULL) {
+        merges->list[known - merges->list] = merge;
+        return CT_OK;
+    }
+    if (merges->n == 0xffffff) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "there are more than %d merges", 0xffffff);
+    }
+    if (merges->n == merges->cap) {
+        const int32_t cap = merges->cap ? 2 * merges->cap : 512;
+        cti_merge *list = ct_alloc_resize(merges->alloc, merges->list, (size_t)cap, sizeof *list, err);
+        if (list == NULL) {
+            return CT_ERR_MEMORY;
+        }
+        merges->list = list;
+        merges->cap = cap;
+    }
+    if ((size_t)merges->n * 2 > merges->mask) {
+        const size_t n_slots = 2 * (merges->mask + 1);
+        uint32_t *slots = CT_NEW_ARRAY(merges->alloc, uint32_t, n_slots, err);
         if (slots == NULL) {
             return CT_ERR_MEMORY;
         }
-        for (size_t i = 0; i < n_slots; i++) {
-            slots[i].left = -1;
-        }
+        ct_alloc_free(merges->alloc, merges->slots);
         merges->slots = slots;
-        merges->n_slots = n_slots;
-        for (size_t i = 0; i < old.n_slots; i++) {
-            if (old.slots[i].left >= 0) {
-                slots[merges_slot(merges, old.slots[i].left, old.slots[i].right)] = old.slots[i];
-            }
+        merges->mask = n_slots - 1;
+        for (int32_t i = 0; i < merges->n; i++) {
+            merges_enter(merges, i);
         }
-        ct_alloc_free(merges->alloc, old.slots);
     }
-    cti_merge *slot = &merges->slots[merges_slot(merges, merge.left, merge.right)];
-    if (slot->left < 0) {
-        merges->n++;
-    }
-    *slot = merge;
+    merges->list[merges->n] = merge;
+    merges_enter(merges, merges->n++);
     return CT_OK;
 }
