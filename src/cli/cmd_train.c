@@ -10,20 +10,31 @@
 
 #include "base/base.h"
 #include "cli/cli.h"
+#include "metrics/progress.h"
 #include "train/trainer.h"
 
 extern char **environ;
 
 static volatile sig_atomic_t stop_requested;
 
-/* The first signal asks for the end of the step; the second takes its default effect. */
+static volatile sig_atomic_t shows_progress; /* a line stands below the log */
+
+/* The first signal asks for the end of the step; the second ends the process by its default effect, with the terminal left clean. */
 static void on_signal(int number)
 {
-    stop_requested = 1;
+    if (stop_requested == 0) {
+        stop_requested = 1;
+        return;
+    }
+    static const char erase_line[] = "\r\033[K";
+    if (shows_progress != 0 && write(STDERR_FILENO, erase_line, sizeof erase_line - 1) < 0) {
+        shows_progress = 0; /* the terminal is gone */
+    }
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = SIG_DFL;
     (void)sigaction(number, &action, NULL); /* a valid signal */
+    (void)raise(number);                    /* comes when this handler returns */
 }
 
 static void catch_signals(void)
@@ -62,6 +73,7 @@ static ct_status train(const ct_alloc *alloc, ct_log *log, cti_env *env, cti_run
     const cti_comm_config *comm = CTI_SECTION(run->root, "comm", comm);
     const char *no_color = getenv("NO_COLOR");
     CT_INFO(log, "ctitan version: %s", cti_version_text());
+    shows_progress = cti_terminal_is_interactive(ct_log_fd(log));
     catch_signals();
     CT_TRY(ct_bootstrap_create(alloc, place, comm->init_timeout_seconds * 1000, &boot, err));
     const cti_trainer_options options = {.alloc = alloc,
@@ -75,7 +87,7 @@ static ct_status train(const ct_alloc *alloc, ct_log *log, cti_env *env, cti_run
                                          .version = cti_version_text(),
                                          .stop = &stop_requested,
                                          .backends = cti_backends(),
-                                         .is_interactive = cti_terminal_is_interactive(ct_log_fd(log)),
+                                         .is_interactive = shows_progress != 0,
                                          .is_plain = no_color != NULL && no_color[0] != '\0'};
     ct_status st = cti_trainer_open(&options, &trainer, err);
     if (st == CT_OK) {

@@ -87,6 +87,29 @@ train --dump-folder file/out --training.steps 2 --metrics.enable-tensorboard --p
 train --dump-folder none --training.steps 1 --metrics.no-enable-csv --debug.no-enable-structured-logging
 [ ! -e none ] || fail "written though off: $(find none)"
 
+# ---- the progress line: on a terminal only, whole lines above it, nothing left behind ----
+command="$bin train ${sel[*]} --dump-folder tty --training.steps 4"
+terminal() { # extra environment; the log as the terminal got it
+    env -u NO_COLOR -u CI TERM=xterm "$@" script -qec "stty cols 100; $command" /dev/null </dev/null >tty.log 2>&1 || { cat tty.log; fail 'on a terminal'; }
+}
+if command -v script >/dev/null; then
+    terminal
+    grep -q 'step 4/4 ━' tty.log && grep -q 'tok/s' tty.log || { cat tty.log; fail 'no progress line'; }
+    # What stands in each line when the cursor leaves it: all behind the last erasure.
+    sed -e 's/\r*$//' -e 's/.*\r\x1b\[K//' tty.log >lines
+    ! grep -vE '^\[titan\] [0-9-]+ [0-9:,]+ - root - [A-Z]+ - ' lines || fail 'garbled lines'
+    [ "$(grep -c 'step: ' lines)" = 4 ] && tail -n 1 lines | grep -q 'Process group destroyed$' || { cat lines; fail 'lines of the log'; }
+    for plain in NO_COLOR=1 CI=true TERM=dumb; do
+        terminal $plain
+        ! grep -q '4/4' tty.log || fail "a progress line with $plain"
+    done
+    command="$bin train ${sel[*]/--metrics.disable-color-printing/} --dump-folder tty --training.steps 1 --metrics.no-enable-progress"
+    terminal
+    grep -q $'\033\\[31mstep:' tty.log && ! grep -q '1/1' tty.log || fail 'colours, and no progress line where it is off'
+    terminal NO_COLOR=1
+    ! grep -q $'\033' tty.log || fail 'colours with NO_COLOR'
+fi
+
 # ---- two ranks ----
 "$bin" run --nproc_per_node=2 -m torchtitan.train "${sel[@]}" --dump-folder two --training.steps 5 --metrics.enable-tensorboard --metrics.save-for-all-ranks \
     --training.seq-len 16 --training.local-batch-size 2 >log 2>&1 || { cat log; fail 'two ranks'; }
