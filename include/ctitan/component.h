@@ -57,11 +57,12 @@ struct ct_component {
     const ct_class *cls;
     void *values;            /* cls->values_bytes, the tree's */
     uint8_t *sources;        /* ct_source of each field, the tree's */
+    const char **origins;    /* of a field that a file set: "my.yaml:12"; NULL: of none. The tree's */
     const char *name;        /* in its parent: "attention", "0"; "" for the root */
     ct_component *parent;
     ct_component **children; /* the tree's */
     int32_t n_children;
-    bool is_hidden;          /* this node and all below are not on the command line (model_spec) */
+    bool is_hidden;          /* this node and all below are not in --help (the parts of a model), but can be set */
 };
 
 CT_MUST_CHECK ct_status ct_tree_create(const ct_alloc *alloc, ct_tree **out_tree, ct_err *err);

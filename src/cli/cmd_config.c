@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `ctitan config`: resolves the settings as `ctitan train` would, and prints them. Settings that fail a check are printed too, with
+/* `ctitan config`: resolves the settings as `ctitan train` would, and prints them: a line each with its source (--all: those of the
+ * model's parts too), as JSON with sources, or as a YAML file that --config takes back. Settings that fail a check are printed too, with
  * the problems on stderr and exit code 2. */
 #include "cli/cmd_config.h"
 
@@ -27,6 +28,19 @@ static ct_status put_out(const char *text, ct_err *err)
     return CT_OK;
 }
 
+typedef enum form { FORM_TEXT, FORM_ALL, FORM_JSON, FORM_YAML } form;
+
+static ct_status print_yaml(const ct_alloc *alloc, cti_run_config *run, ct_err *err)
+{
+    cti_str text = {.alloc = alloc};
+    ct_status st = cti_run_config_yaml(run, &text, err);
+    if (st == CT_OK) {
+        st = put_out(cti_str_text(&text), err);
+    }
+    cti_str_deinit(&text);
+    return st;
+}
+
 static ct_status print_json(const ct_alloc *alloc, cti_run_config *run, ct_err *err)
 {
     json_t *json = NULL;
@@ -42,13 +56,13 @@ static ct_status print_json(const ct_alloc *alloc, cti_run_config *run, ct_err *
     return st;
 }
 
-static ct_status print_text(const ct_alloc *alloc, cti_run_config *run, ct_err *err)
+static ct_status print_text(const ct_alloc *alloc, cti_run_config *run, bool all, ct_err *err)
 {
     const int64_t width = number_from_env("COLUMNS", 100);
     cti_str text = {.alloc = alloc};
-    ct_status st = run->wants_help ? cti_help(run->tree, run->root, CTI_PROGRAM " config [--json]",
+    ct_status st = run->wants_help ? cti_help(run->tree, run->root, CTI_PROGRAM " config [--all|--json|--yaml]",
                                               width > 0 && width <= 400 ? (int)width : 100, &text, err)
-                                   : cti_config_text(run->tree, run->root, &text, err);
+                                   : cti_config_text(run->tree, run->root, all, &text, err);
     if (st == CT_OK) {
         st = put_out(cti_str_text(&text), err);
     }
@@ -64,10 +78,14 @@ static ct_status resolve_and_print(const ct_alloc *alloc, cti_env *env, int argc
         return CT_ERR_MEMORY;
     }
     int n = 0;
-    bool as_json = false;
+    form as = FORM_TEXT;
     for (int i = 1; i < argc; i++) {
         if (cti_str_eq(argv[i], "--json")) {
-            as_json = true;
+            as = FORM_JSON;
+        } else if (cti_str_eq(argv[i], "--yaml")) {
+            as = FORM_YAML;
+        } else if (cti_str_eq(argv[i], "--all")) {
+            as = FORM_ALL;
         } else {
             args[n++] = argv[i];
         }
@@ -80,8 +98,10 @@ static ct_status resolve_and_print(const ct_alloc *alloc, cti_env *env, int argc
     ct_status st = cti_run_config_resolve(alloc, env->registry, env->plugins, &options, problems, &run, err);
     if (st == CT_OK || (st == CT_ERR_USAGE && run.module != NULL)) {
         ct_err print_err = {0};
-        const ct_status printed =
-            as_json && !run.wants_help ? print_json(alloc, &run, &print_err) : print_text(alloc, &run, &print_err);
+        const ct_status printed = run.wants_help || as == FORM_TEXT || as == FORM_ALL
+                                      ? print_text(alloc, &run, as == FORM_ALL, &print_err)
+                                  : as == FORM_JSON ? print_json(alloc, &run, &print_err)
+                                                    : print_yaml(alloc, &run, &print_err);
         if (st == CT_OK && printed != CT_OK) {
             st = CT_FAIL(err, printed, "%s", print_err.message);
         }

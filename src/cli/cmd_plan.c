@@ -295,8 +295,11 @@ int cti_cmd_plan(int argc, char **argv)
         goto out;
     }
     CT_TRY_GOTO(st, cti_env_create(alloc, &env, &err), out);
-    const cti_resolve_options options = {
-        .argc = a.n_rest, .argv = a.rest, .environ_list = (const char *const *)environ, .world_size = a.n_ranks};
+    const cti_resolve_options options = {.argc = a.n_rest,
+                                         .argv = a.rest,
+                                         .environ_list = (const char *const *)environ,
+                                         .world_size = a.n_ranks,
+                                         .plan_only = true};
     CT_TRY_GOTO(st, cti_run_config_resolve(alloc, env.registry, env.plugins, &options, &problems, &run, &err), out);
     st = plan(alloc, &env, &run, &a, &fits, &err);
 out:;

@@ -4,7 +4,7 @@
  *   registry.c    ct_registry: registry functions, overrides, classes; transactions
  *   plugins.c     shared objects that register more of them
  *   overrides.c   override.imports: replacing nodes of the tree before anything is built
- *   resolve.c     command line, environment and registry into the settings of a run
+ *   resolve.c     command line, environment, files and registry into the settings of a run
  *   build.c       ct_build_child, ct_build_param, ct_build_const, ct_build_state
  *
  *     CT_TRY(ct_registry_create(alloc, &registry, err));
@@ -39,6 +39,12 @@ bool cti_registry_has_module(const ct_registry *registry, const char *module);
 /* Makes the tree of (module, config). ERR_USAGE with the nearest names and the legal ones, or with the refusal. */
 CT_MUST_CHECK ct_status cti_registry_make(const ct_registry *registry, const char *module, const char *config,
                                           ct_tree *tree, ct_component **out_root, ct_err *err);
+/* Builds the parts of a model anew below `spec`, whose fields say how. */
+typedef ct_status (*cti_builder_fn)(ct_tree *tree, ct_component *spec, ct_err *err);
+/* For the specs of one class; a second one for it takes the first's place. CT_ASSERTs that there are few. */
+void cti_registry_add_builder(ct_registry *registry, const ct_class *spec_class, cti_builder_fn build);
+/* NULL where the class has none: its registry functions build the model, and its fields stay as they are. */
+cti_builder_fn cti_registry_builder(const ct_registry *registry, const ct_class *spec_class);
 /* NULL where no override has this name. */
 const ct_override *cti_registry_override(const ct_registry *registry, const char *name);
 /* "a.x, a.y" of the overrides whose name begins with "<plugin>."; "" where none does. Arena's memory. */
@@ -96,21 +102,27 @@ typedef struct cti_resolve_options {
     const char *const *argv;
     const char *const *environ_list; /* as environ; NULL: no environment */
     int64_t world_size;              /* 0: not known, the checks that need it are left out */
+    bool plan_only;                  /* nothing will run: number formats that cannot be trained in yet are taken */
 } cti_resolve_options;
 
 typedef struct cti_run_config {
     ct_tree *tree; /* owns; NULL where none was made */
     ct_component *root;
-    const char *module, *config; /* the tree's arena; NULL where the registry function could not be had: the tree holds defaults */
+    const char *module, *config; /* the registry function; the tree's arena; NULL where it could not be had: the tree holds defaults */
+    const char *file;            /* --config where it named a file; NULL: it named the function */
     bool wants_help;             /* the caller prints cti_help(tree, root, …) and ends with 0 */
 } cti_run_config;
 
-/* Everything in order: registry function, environment, flags, checks. `plugins` may be NULL; else a module that the registry does
+/* Everything in order: registry function, files, environment, flags, checks. `plugins` may be NULL; else a module that the registry does
  * not know is looked for as a plug-in. With --help, a missing --module and --config are llama3 and llama3_debugmodel.
  * ERR_USAGE where anything is wrong: problems holds every line, err the first of them. *out is always to be deinited. */
 CT_MUST_CHECK ct_status cti_run_config_resolve(const ct_alloc *alloc, const ct_registry *registry, cti_plugins *plugins,
                                                const cti_resolve_options *options, cti_problems *problems,
                                                cti_run_config *out, ct_err *err);
 void cti_run_config_deinit(cti_run_config *run);
+
+/* The settings as a file that --config takes back (cti_config_json and cti_config_yaml with `module`, `base` and `given`). */
+CT_MUST_CHECK ct_status cti_run_config_json(const cti_run_config *run, json_t **out_json, ct_err *err);
+CT_MUST_CHECK ct_status cti_run_config_yaml(const cti_run_config *run, cti_str *out, ct_err *err);
 
 #endif

@@ -161,6 +161,28 @@ const ct_class *ct_registry_class(const ct_registry *registry, const char *name)
     return NULL;
 }
 
+void cti_registry_add_builder(ct_registry *registry, const ct_class *spec_class, cti_builder_fn build)
+{
+    size_t i = 0;
+    while (i < registry->n_builders && registry->builders[i].cls != spec_class) {
+        i++;
+    }
+    CT_ASSERT(i < sizeof registry->builders / sizeof registry->builders[0]);
+    registry->builders[i].cls = spec_class;
+    registry->builders[i].build = build;
+    registry->n_builders += i == registry->n_builders;
+}
+
+cti_builder_fn cti_registry_builder(const ct_registry *registry, const ct_class *spec_class)
+{
+    for (size_t i = 0; i < registry->n_builders; i++) {
+        if (registry->builders[i].cls == spec_class) {
+            return registry->builders[i].build;
+        }
+    }
+    return NULL;
+}
+
 /* ---- transactions and look-ups --------------------------------------------------------------------------------- */
 
 cti_registry_mark cti_registry_mark_now(const ct_registry *registry)

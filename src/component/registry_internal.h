@@ -17,6 +17,11 @@ struct ct_registry {
     cti_registry_config *configs; /* own the arrays */
     ct_override *overrides;
     const ct_class **classes;
+    struct {
+        const ct_class *cls;
+        cti_builder_fn build;
+    } builders[8];
+    size_t n_builders;
     size_t n_configs, cap_configs, n_overrides, cap_overrides, n_classes, cap_classes;
 };
 

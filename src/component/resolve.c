@@ -3,45 +3,96 @@
 #include <string.h>
 
 #include "component/component.h"
+#include "config/files.h"
 
 static const char default_module[] = "llama3";
 static const char default_config[] = "llama3_debugmodel";
 
-/* The tree of --module and --config. Where that cannot be, a problem, and a tree of defaults against which the other arguments are
- * still checked. */
-static ct_status make_tree(const ct_registry *registry, cti_plugins *plugins, const cti_cmdline *line,
-                           cti_problems *problems, cti_run_config *run, ct_err *err)
+/* What names the run: the registry function, and the files that go on from it. */
+typedef struct origin {
+    const char *module, *config; /* NULL: a problem was added */
+    cti_config_files files;
+} origin;
+
+/* The module that has a registry function of this name; NULL where none or several have. */
+static const char *only_module(const ct_registry *registry, const char *config)
+{
+    const char *module, *name, *refusal, *found = NULL;
+    for (size_t i = 0; cti_registry_config_at(registry, i, &module, &name, &refusal); i++) {
+        if (cti_str_eq(name, config)) {
+            if (found != NULL) {
+                return NULL;
+            }
+            found = module;
+        }
+    }
+    return found;
+}
+
+static ct_status find_origin(const ct_registry *registry, const cti_cmdline *line, cti_problems *problems, cti_run_config *run,
+                             origin *out, ct_err *err)
 {
     const int n_before = problems->n;
-    ct_arena *arena = ct_tree_arena(run->tree);
-    const char *module = line->module != NULL || !line->wants_help ? line->module : default_module;
-    const char *config = line->config != NULL || !line->wants_help ? line->config : default_config;
-    if (module == NULL && n_before == 0) {
+    *out = (origin){.module = line->module, .config = line->config};
+    if (line->config != NULL && n_before == 0 && cti_config_is_file(line->config)) {
+        CT_TRY(cti_config_files_read(run->tree, line->config, &out->files, problems, err));
+        run->file = line->config;
+        out->config = out->files.base;
+        if (out->config == NULL) {
+            return CT_OK;
+        }
+        out->module = out->module != NULL ? out->module : out->files.module;
+        out->module = out->module != NULL ? out->module : only_module(registry, out->config);
+        out->module = out->module != NULL ? out->module : default_module; /* it says which names there are */
+        return CT_OK;
+    }
+    if (line->wants_help) {
+        out->module = out->module != NULL ? out->module : default_module;
+        out->config = out->config != NULL ? out->config : default_config;
+    }
+    if (out->module == NULL && n_before == 0) {
         cti_problem_add(problems, "--module: is missing, such as --module %s", default_module);
     }
-    if (config == NULL && n_before == 0) {
+    if (out->config == NULL && n_before == 0) {
         cti_problem_add(problems, "--config: is missing, such as --config %s", default_config);
     }
-    if (problems->n > n_before || n_before > 0) {
+    if (problems->n > 0) {
+        out->module = out->config = NULL;
+    }
+    return CT_OK;
+}
+
+/* The tree of the registry function. Where that cannot be, a problem, and a tree of defaults against which the other arguments are
+ * still checked. */
+static ct_status make_tree(const ct_registry *registry, cti_plugins *plugins, const origin *from, cti_problems *problems,
+                           cti_run_config *run, ct_err *err)
+{
+    ct_arena *arena = ct_tree_arena(run->tree);
+    if (from->module == NULL || from->config == NULL) {
         return cti_trainer_create(run->tree, &run->root, err);
     }
     ct_err why = {0};
     ct_status st = CT_OK;
-    if (plugins != NULL && !cti_registry_has_module(registry, module) && cti_plugins_finds(plugins, module)) {
-        st = cti_plugins_load(plugins, module, &why);
+    if (plugins != NULL && !cti_registry_has_module(registry, from->module) && cti_plugins_finds(plugins, from->module)) {
+        st = cti_plugins_load(plugins, from->module, &why);
     }
     if (st == CT_OK) {
-        st = cti_registry_make(registry, module, config, run->tree, &run->root, &why);
+        st = cti_registry_make(registry, from->module, from->config, run->tree, &run->root, &why);
     }
     if (st == CT_OK) {
-        run->module = ct_arena_strdup(arena, module, err);
-        run->config = ct_arena_strdup(arena, config, err);
+        run->module = ct_arena_strdup(arena, from->module, err);
+        run->config = ct_arena_strdup(arena, from->config, err);
         return run->module != NULL && run->config != NULL ? CT_OK : CT_ERR_MEMORY;
     }
     if (st != CT_ERR_USAGE) {
         return CT_FAIL(err, st, "%s", why.message);
     }
-    cti_problem_add(problems, "%s", why.message);
+    if (from->files.base_place != NULL) {
+        const size_t skip = cti_starts_with(why.message, "--config: ") ? sizeof "--config: " - 1 : 0;
+        cti_problem_add(problems, "%s: base: %s", from->files.base_place, why.message + skip);
+    } else {
+        cti_problem_add(problems, "%s", why.message);
+    }
     return cti_trainer_create(run->tree, &run->root, err);
 }
 
@@ -90,6 +141,94 @@ static ct_status check_sections(const ct_component *root, ct_err *err)
     return CT_OK;
 }
 
+/* The fields of `spec` in the arena, to see later what has changed. NULL where there is no spec. */
+static ct_status copy_spec(const ct_component *root, ct_arena *arena, void **out, ct_err *err)
+{
+    const ct_component *spec = ct_component_child(root, "model_spec");
+    *out = NULL;
+    if (spec == NULL) {
+        return CT_OK;
+    }
+    *out = ct_arena_alloc(arena, spec->cls->values_bytes + 1, err);
+    if (*out == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    if (spec->cls->values_bytes > 0) {
+        memcpy(*out, spec->values, spec->cls->values_bytes);
+    }
+    return CT_OK;
+}
+
+static bool spec_differs(const ct_component *spec, const void *values)
+{
+    for (int32_t i = 0; i < spec->cls->n_fields; i++) {
+        if (!ct_field_equal(&spec->cls->fields[i], spec->values, values)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Files, environment and flags, in order. */
+static ct_status apply_all(const cti_resolve_options *options, const origin *from, const cti_cmdline *line, cti_run_config *run,
+                           cti_problems *problems, ct_err *err)
+{
+    CT_TRY(cti_config_files_apply(run->tree, run->root, &from->files, problems, err));
+    CT_TRY(cti_environ_apply(run->tree, run->root, options->environ_list, problems, err));
+    return cti_cmdline_apply(run->tree, run->root, line, problems, err);
+}
+
+/* Sizes of the model decide which parts it has. Where the settings change them, the parts are built anew, and all settings are
+ * applied once more to the tree as it is then. */
+static ct_status rebuild_model(const ct_registry *registry, cti_plugins *plugins, const origin *from, const void *before,
+                               cti_problems *problems, cti_run_config *run, bool *out_again, ct_err *err)
+{
+    const ct_component *sized = ct_component_child(run->root, "model_spec");
+    *out_again = false;
+    if (sized == NULL || before == NULL || !spec_differs(sized, before)) {
+        return CT_OK;
+    }
+    const cti_builder_fn build = cti_registry_builder(registry, sized->cls);
+    if (build == NULL) {
+        return CT_OK;
+    }
+    CT_TRY(make_tree(registry, plugins, from, problems, run, err));
+    ct_component *spec = ct_component_child(run->root, "model_spec");
+    CT_ASSERT(spec != NULL && spec->cls == sized->cls);
+    for (int32_t i = 0; i < spec->cls->n_fields; i++) {
+        CT_TRY(ct_field_copy(&spec->cls->fields[i], spec->values, sized->values, ct_tree_arena(run->tree), err));
+    }
+    CT_TRY(build(run->tree, spec, err));
+    *out_again = true;
+    return cti_mark_registry_sources(run->tree, run->root, err);
+}
+
+static ct_status make_settings(const ct_registry *registry, cti_plugins *plugins, const cti_resolve_options *options,
+                               const cti_cmdline *line, cti_problems *problems, cti_run_config *run, ct_err *err)
+{
+    origin from;
+    void *before;
+    bool again;
+    cti_problems first = {.text = {.alloc = problems->text.alloc}};
+    CT_TRY(find_origin(registry, line, problems, run, &from, err));
+    CT_TRY(make_tree(registry, plugins, &from, problems, run, err));
+    CT_TRY(check_sections(run->root, err));
+    CT_TRY(copy_spec(run->root, ct_tree_arena(run->tree), &before, err));
+    ct_status st = apply_all(options, &from, line, run, &first, err);
+    if (st == CT_OK) {
+        st = rebuild_model(registry, plugins, &from, before, problems, run, &again, err);
+    }
+    if (st == CT_OK && again) {
+        cti_problems_reset(&first);
+        st = apply_all(options, &from, line, run, &first, err);
+    }
+    if (st == CT_OK) {
+        cti_problems_add_all(problems, &first);
+    }
+    cti_problems_deinit(&first);
+    return st;
+}
+
 ct_status cti_run_config_resolve(const ct_alloc *alloc, const ct_registry *registry, cti_plugins *plugins,
                                  const cti_resolve_options *options, cti_problems *problems, cti_run_config *out, ct_err *err)
 {
@@ -99,14 +238,11 @@ ct_status cti_run_config_resolve(const ct_alloc *alloc, const ct_registry *regis
     cti_cmdline line;
     CT_TRY(cti_cmdline_scan(options->argc, options->argv, arena, &line, problems, err));
     out->wants_help = line.wants_help;
-    CT_TRY(make_tree(registry, plugins, &line, problems, out, err));
+    CT_TRY(make_settings(registry, plugins, options, &line, problems, out, err));
     const bool is_made = out->module != NULL;
-    CT_TRY(check_sections(out->root, err));
-    CT_TRY(cti_environ_apply(out->tree, out->root, options->environ_list, problems, err));
-    CT_TRY(cti_cmdline_apply(out->tree, out->root, &line, problems, err));
     if (is_made && !line.wants_help) { /* the checks of a tree that nobody asked for are of no use */
         CT_TRY(check_imports(out->root, arena, problems, err));
-        CT_TRY(cti_checks_run(out->tree, out->root, options->world_size, problems, err));
+        CT_TRY(cti_checks_run(out->tree, out->root, options->world_size, options->plan_only, problems, err));
     }
     CT_TRY(cti_str_check(&problems->text, err));
     if (problems->n > 0 && !(line.wants_help && is_made)) {
@@ -114,6 +250,16 @@ ct_status cti_run_config_resolve(const ct_alloc *alloc, const ct_registry *regis
         return CT_FAIL(err, CT_ERR_USAGE, "%.*s", (int)strcspn(text, "\n"), text);
     }
     return CT_OK;
+}
+
+ct_status cti_run_config_json(const cti_run_config *run, json_t **out_json, ct_err *err)
+{
+    return cti_config_file_json(run->tree, run->root, run->module, run->config, out_json, err);
+}
+
+ct_status cti_run_config_yaml(const cti_run_config *run, cti_str *out, ct_err *err)
+{
+    return cti_config_file_yaml(run->tree, run->root, run->module, run->config, out, err);
 }
 
 void cti_run_config_deinit(cti_run_config *run)

@@ -73,10 +73,6 @@ ct_status cti_cmdline_scan(int argc, const char *const *argv, ct_arena *arena, c
         }
         found.args[found.n_args++] = argv[i];
     }
-    if (found.config != NULL && (cti_ends_with(found.config, ".yaml") || cti_ends_with(found.config, ".yml"))) {
-        cti_problem_add(problems, "--config: '%s': files of settings are not there yet, wanted a name such as %s",
-                        found.config, "llama3_debugmodel");
-    }
     *out_cmdline = found;
     return CT_OK;
 }
@@ -205,14 +201,14 @@ static ct_status apply_flag(parser *p)
         }
         p->last = NULL;
         if (setting != NULL && !setting->is_flag) {
-            cti_problem_add(p->problems, "%s: is not on the command line: the registry function sets it", given);
+            cti_problem_add(p->problems, "%s: follows from other settings and the registry function: it is not set itself", given);
             return CT_OK;
         }
         if (setting != NULL) {
             cti_problem_add(p->problems, "%s: takes a value and has no opposite", given);
             return CT_OK;
         }
-        return cti_unknown_setting(p->tree, p->settings, given, path != NULL ? path : given, false, p->problems,
+        return cti_unknown_setting(p->tree, p->settings, given, path != NULL ? path : given, CTI_AS_FLAG, p->problems,
                                    p->err);
     }
     p->last = setting;

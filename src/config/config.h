@@ -5,6 +5,7 @@
  *   tree.c                   ct_tree, ct_component of ctitan/component.h
  *   settings.c               the tree as one flat list of settings: names, aliases, sources
  *   cmdline.c                argv into the tree         environ.c   CTITAN_* into the tree
+ *   files.h, doc.h           YAML and JSON files into the tree
  *   checks.c                 rows of checks across fields
  *   help.c                   --help                     dump.c      JSON, text with sources, hash of the plan
  *
@@ -39,6 +40,8 @@ typedef struct cti_problems {
     int n_refused;
 } cti_problems;
 void cti_problem_add(cti_problems *problems, const char *fmt, ...) CT_PRINTF(2, 3);
+void cti_problems_add_all(cti_problems *problems, const cti_problems *more);
+void cti_problems_reset(cti_problems *problems); /* none, memory kept */
 void cti_problems_deinit(cti_problems *problems);
 
 /* ---- the tree of a run ----------------------------------------------------------------------------------------- */
@@ -48,6 +51,8 @@ void cti_problems_deinit(cti_problems *problems);
 CT_MUST_CHECK ct_status cti_trainer_create(ct_tree *tree, ct_component **out_root, ct_err *err);
 /* Replaces `activation_checkpoint` by a component of class `cls` unless it already is one. */
 CT_MUST_CHECK ct_status cti_set_ac(ct_tree *tree, ct_component *root, const ct_class *cls, ct_err *err);
+/* Replaces `loss` by one of class ChunkedCELoss or CrossEntropyLoss unless it already is one; global_vocab_size is kept. */
+CT_MUST_CHECK ct_status cti_set_loss(ct_tree *tree, ct_component *root, const ct_class *cls, ct_err *err);
 /* Marks as REGISTRY every DEFAULT value that differs from its class's default (after a registry function ran). */
 CT_MUST_CHECK ct_status cti_mark_registry_sources(ct_tree *tree, ct_component *root, ct_err *err);
 
@@ -61,7 +66,8 @@ typedef struct cti_setting {
     const char *path; /* "optimizer.param_groups.0.optimizer_kwargs.lr" */
     ct_component *component;
     const ct_field *field;
-    bool is_flag; /* on the command line */
+    bool is_flag; /* can be set; false: only the registry function does */
+    bool is_listed; /* in --help: not below a hidden component */
 } cti_setting;
 typedef struct cti_settings {
     cti_setting *items;
@@ -76,6 +82,9 @@ const char *cti_flag_name(ct_arena *arena, const char *path, ct_err *err);
 /* "INT", "{a,b}" … Arena's memory. */
 const char *cti_setting_metavar(const cti_setting *setting, ct_arena *arena, ct_err *err);
 const char *cti_source_name(ct_source source); /* "registry" */
+const char *cti_setting_source(const cti_setting *setting); /* "registry", or where a file says it: "my.yaml:12" */
+/* The short names, in order; false at the end. */
+bool cti_alias_at(size_t i, const char **out_short, const char **out_long);
 
 /* ---- command line and environment ------------------------------------------------------------------------------ */
 
@@ -98,9 +107,12 @@ CT_MUST_CHECK ct_status cti_environ_apply(ct_tree *tree, ct_component *root, con
 
 /* ---- checks ---------------------------------------------------------------------------------------------------- */
 
-/* All checks across fields. world_size: ranks of the run; 0: not known, checks that need it are left out. */
-CT_MUST_CHECK ct_status cti_checks_run(ct_tree *tree, ct_component *root, int64_t world_size, cti_problems *problems,
-                                       ct_err *err);
+/* All checks across fields. world_size: ranks of the run; 0: not known, checks that need it are left out. plan_only: so are those
+ * that refuse number formats which a plan can do without. */
+CT_MUST_CHECK ct_status cti_checks_run(ct_tree *tree, ct_component *root, int64_t world_size, bool plan_only,
+                                       cti_problems *problems, ct_err *err);
+/* "tensor parallelism is not there yet …" where a check lets the setting at `path` stand at its default only; NULL: it does not. */
+const char *cti_check_missing(const char *path);
 /* One token of dataloader.sources: a path or a data set's name, then, if it ends so, a colon and its weight (else 1). False
  * where the path is empty or the weight not above 0 and below 1e300. */
 bool cti_source_spec(const char *text, size_t *out_path_len, double *out_weight);
@@ -123,8 +135,15 @@ CT_MUST_CHECK ct_status cti_help(ct_tree *tree, ct_component *root, const char *
 CT_MUST_CHECK ct_status cti_config_json(ct_tree *tree, ct_component *root, json_t **out_json, ct_err *err);
 /* {"training.steps": {"value": 10, "source": "registry"}, …} */
 CT_MUST_CHECK ct_status cti_config_json_sources(ct_tree *tree, ct_component *root, json_t **out_json, ct_err *err);
-/* One line each: "training.steps = 10  (registry)". */
-CT_MUST_CHECK ct_status cti_config_text(ct_tree *tree, ct_component *root, cti_str *out, ct_err *err);
+/* One line each: "training.steps = 10  (registry)". Without `all`, the fields of a model's parts only where someone set them. */
+CT_MUST_CHECK ct_status cti_config_text(ct_tree *tree, ct_component *root, bool all, cti_str *out, ct_err *err);
+/* Files that --config reads back to the same settings, sources included: every value, the registry function as `module` and `base`,
+ * and under `given` what was asked for by name. YAML leaves out the parts of the model that follow from its sizes.
+ * ERR_USAGE for a text that is no UTF-8. Caller: json_decref. */
+CT_MUST_CHECK ct_status cti_config_file_json(ct_tree *tree, ct_component *root, const char *module, const char *config,
+                                             json_t **out_json, ct_err *err);
+CT_MUST_CHECK ct_status cti_config_file_yaml(ct_tree *tree, ct_component *root, const char *module, const char *config,
+                                             cti_str *out, ct_err *err);
 /* Hash of class names and of all CT_SET_PLAN values: equal hashes, equal plan. 32 hex digits and NUL. */
 CT_MUST_CHECK ct_status cti_config_plan_hash(ct_tree *tree, ct_component *root, char out_hex[33], ct_err *err);
 

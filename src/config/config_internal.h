@@ -9,9 +9,14 @@ const ct_alloc *cti_tree_alloc(const ct_tree *tree);
 
 /* What users of older or other releases write, and what it is called now; NULL where we know nothing of it. */
 const char *cti_moved_flag(const char *path);
-/* Adds "<given>: unknown flag …" with the nearest names in the form that `as_environ` asks for. */
+/* Adds "<given>: unknown flag …" with the nearest name, spelt as `form` has it. */
+typedef enum cti_name_form { CTI_AS_FLAG, CTI_AS_ENVIRON, CTI_AS_KEY } cti_name_form;
 CT_MUST_CHECK ct_status cti_unknown_setting(ct_tree *tree, const cti_settings *settings, const char *given,
-                                            const char *path, bool as_environ, cti_problems *problems, ct_err *err);
+                                            const char *path, cti_name_form form, cti_problems *problems, ct_err *err);
+/* "optimizer.lr" -> the long path that it stands for; NULL where it is no short name. */
+const char *cti_alias_path(const char *path);
+/* Notes that a value of `field` was refused: the checks leave it alone. */
+void cti_problem_refused(cti_problems *problems, const ct_field *field);
 /* "CTITAN_TRAINING__STEPS". Arena's memory. */
 const char *cti_environ_name(ct_arena *arena, const char *path, ct_err *err);
 /* The kind of activation checkpointing of this name ('_' counts as '-'); NULL where there is none, then a problem was added. */

@@ -161,6 +161,7 @@ static ct_status tree_json(ct_arena *arena, const ct_component *component, bool 
     const ct_class *cls = component->cls;
     const bool names_class = cls != &ct_class_list && (is_hidden || cls->base != NULL ||
                                                        cti_str_eq(component->name, "activation_checkpoint") ||
+                                                       cti_str_eq(component->name, "model_spec") ||
                                                        cti_str_eq(component->name, "loss"));
     if (names_class && json_object_set_new(json, "class", json_string(cls->name)) != 0) {
         st = no_memory(err);
@@ -192,11 +193,6 @@ ct_status cti_config_json(ct_tree *tree, ct_component *root, json_t **out_json, 
     return tree_json(ct_tree_arena(tree), root, false, out_json, err);
 }
 
-static ct_source source_of(const cti_setting *s)
-{
-    return (ct_source)s->component->sources[s->field - s->component->cls->fields];
-}
-
 ct_status cti_config_json_sources(ct_tree *tree, ct_component *root, json_t **out_json, ct_err *err)
 {
     cti_settings settings;
@@ -210,7 +206,7 @@ ct_status cti_config_json_sources(ct_tree *tree, ct_component *root, json_t **ou
         json_t *entry = json_object();
         json_t *value = json_value(s->field, s->component->values, ct_tree_arena(tree), err);
         const bool ok = entry != NULL && value != NULL && json_object_set(entry, "value", value) == 0 &&
-                        json_object_set_new(entry, "source", json_string(cti_source_name(source_of(s)))) == 0 &&
+                        json_object_set_new(entry, "source", json_string(cti_setting_source(s))) == 0 &&
                         json_object_set(json, s->path, entry) == 0;
         json_decref(value);
         json_decref(entry);
@@ -223,17 +219,20 @@ ct_status cti_config_json_sources(ct_tree *tree, ct_component *root, json_t **ou
     return CT_OK;
 }
 
-ct_status cti_config_text(ct_tree *tree, ct_component *root, cti_str *out, ct_err *err)
+ct_status cti_config_text(ct_tree *tree, ct_component *root, bool all, cti_str *out, ct_err *err)
 {
     cti_settings settings;
     CT_TRY(cti_settings_list(tree, root, &settings, err));
     for (size_t i = 0; i < settings.n; i++) {
         const cti_setting *s = &settings.items[i];
+        if (!all && !s->is_listed && s->component->sources[s->field - s->component->cls->fields] <= CT_SOURCE_REGISTRY) {
+            continue;
+        }
         const char *value = ct_field_text(s->field, s->component->values, ct_tree_arena(tree), err);
         if (value == NULL) {
             return CT_ERR_MEMORY;
         }
-        cti_str_printf(out, "%s = %s  (%s)\n", s->path, value, cti_source_name(source_of(s)));
+        cti_str_printf(out, "%s = %s  (%s)\n", s->path, value, cti_setting_source(s));
     }
     return cti_str_check(out, err);
 }

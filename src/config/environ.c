@@ -40,7 +40,7 @@ static ct_status apply(ct_tree *tree, const cti_settings *settings, const char *
         return CT_OK;
     }
     if (setting == NULL || !setting->is_flag) {
-        return cti_unknown_setting(tree, settings, given, path, true, problems, err);
+        return cti_unknown_setting(tree, settings, given, path, CTI_AS_ENVIRON, problems, err);
     }
     cti_tokens tokens;
     ct_err why = {0};

@@ -83,7 +83,7 @@ ct_status cti_help(ct_tree *tree, ct_component *root, const char *program, int w
     const ct_component *section = NULL;
     for (size_t i = 0; i < settings.n; i++) {
         const cti_setting *s = &settings.items[i];
-        if (!s->is_flag) {
+        if (!s->is_flag || !s->is_listed) {
             continue;
         }
         if (s->component != section) {

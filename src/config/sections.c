@@ -107,6 +107,23 @@ ct_status cti_set_ac(ct_tree *tree, ct_component *root, const ct_class *cls, ct_
                        : ct_component_add(tree, root, "activation_checkpoint", with, err);
 }
 
+ct_status cti_set_loss(ct_tree *tree, ct_component *root, const ct_class *cls, ct_err *err)
+{
+    ct_component *old = ct_component_child(root, "loss");
+    if (old == NULL || old->cls == cls) {
+        return CT_OK;
+    }
+    const ct_component *fn = ct_component_child(old, "loss_fn");
+    ct_component *whole, *chunked;
+    CT_TRY(ct_component_derive(tree, fn != NULL ? fn : old, &cti_cross_entropy_class, &whole, err));
+    if (cls == &cti_cross_entropy_class) {
+        return ct_component_replace(old, whole, err);
+    }
+    CT_TRY(ct_component_create(tree, cls, &chunked, err));
+    CT_TRY(ct_component_add(tree, chunked, "loss_fn", whole, err));
+    return ct_component_replace(old, chunked, err);
+}
+
 static ct_status mark_sources(ct_component *component, ct_arena *scratch, ct_err *err)
 {
     const ct_class *cls = component->cls;

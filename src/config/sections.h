@@ -203,7 +203,7 @@ enum { CTI_SET_NO_EFFECT = 256 };
 #define CTI_COMPILE_FIELDS(X) \
     X(enable, BOOL, "false", "", "", "", "", CTI_SET_NO_EFFECT, NULL, \
       "PyTorch's compiler; here the whole step always is one planned graph") \
-    X(enable_async_tensor_parallel, BOOL, "false", "", "", "", "", 0, "tensor parallelism is not there yet", \
+    X(enable_async_tensor_parallel, BOOL, "false", "", "", "", "", 0, NULL, \
       "overlap tensor-parallel collectives with products") \
     X(components, STR_LIST, "model,loss", "", "", "", "", CTI_SET_NO_EFFECT, NULL, "what is compiled: model, loss") \
     X(backend, STR, "inductor", "1", "", "", "", CTI_SET_NO_EFFECT, NULL, "PyTorch's compiler backend")

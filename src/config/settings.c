@@ -12,10 +12,37 @@ void cti_problem_add(cti_problems *problems, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
+    const size_t begin = problems->text.len;
     cti_str_vprintf(&problems->text, fmt, args);
     va_end(args);
+    for (size_t i = begin; i < problems->text.len; i++) { /* a value may hold anything: one problem is one line */
+        const unsigned char c = (unsigned char)problems->text.data[i];
+        problems->text.data[i] = (char)(c < ' ' || c == 0x7f ? ' ' : c);
+    }
     cti_str_add_char(&problems->text, '\n');
     problems->n++;
+}
+
+void cti_problem_refused(cti_problems *problems, const ct_field *field)
+{
+    if (problems->n_refused < CTI_MAX_REFUSED) {
+        problems->refused[problems->n_refused++] = field;
+    }
+}
+
+void cti_problems_add_all(cti_problems *problems, const cti_problems *more)
+{
+    cti_str_add_n(&problems->text, cti_str_text(&more->text), more->text.len);
+    problems->n += more->n;
+    for (int i = 0; i < more->n_refused; i++) {
+        cti_problem_refused(problems, more->refused[i]);
+    }
+}
+
+void cti_problems_reset(cti_problems *problems)
+{
+    cti_str_reset(&problems->text);
+    problems->n = problems->n_refused = 0;
 }
 
 void cti_problems_deinit(cti_problems *problems)
@@ -46,7 +73,7 @@ static ct_status list_fields(ct_arena *arena, ct_component *component, const cha
             return CT_ERR_MEMORY;
         }
         settings->items[settings->n++] =
-            (cti_setting){path, component, field, !is_hidden && (field->flags & CT_SET_HIDDEN) == 0};
+            (cti_setting){path, component, field, (field->flags & CT_SET_HIDDEN) == 0, !is_hidden};
     }
     for (int32_t i = 0; i < component->n_children; i++) {
         ct_component *child = component->children[i];
@@ -91,15 +118,31 @@ static const cti_setting *find_exact(const cti_settings *settings, const char *p
     return NULL;
 }
 
+const char *cti_alias_path(const char *path)
+{
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++) {
+        if (cti_name_eq(aliases[i][0], path)) {
+            return aliases[i][1];
+        }
+    }
+    return NULL;
+}
+
+bool cti_alias_at(size_t i, const char **out_short, const char **out_long)
+{
+    if (i >= sizeof aliases / sizeof aliases[0]) {
+        return false;
+    }
+    *out_short = aliases[i][0];
+    *out_long = aliases[i][1];
+    return true;
+}
+
 const cti_setting *cti_settings_find(const cti_settings *settings, const char *path)
 {
     const cti_setting *found = find_exact(settings, path);
-    for (size_t i = 0; found == NULL && i < sizeof aliases / sizeof aliases[0]; i++) {
-        if (cti_name_eq(aliases[i][0], path)) {
-            found = find_exact(settings, aliases[i][1]);
-        }
-    }
-    return found;
+    const char *whole = found == NULL ? cti_alias_path(path) : NULL;
+    return whole != NULL ? find_exact(settings, whole) : found;
 }
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
@@ -145,6 +188,13 @@ const char *cti_setting_metavar(const cti_setting *setting, ct_arena *arena, ct_
         *p = *p == '|' ? ',' : *p;
     }
     return text;
+}
+
+const char *cti_setting_source(const cti_setting *setting)
+{
+    const ptrdiff_t i = setting->field - setting->component->cls->fields;
+    const char **origins = setting->component->origins;
+    return origins != NULL && origins[i] != NULL ? origins[i] : cti_source_name((ct_source)setting->component->sources[i]);
 }
 
 const char *cti_source_name(ct_source source)
@@ -221,7 +271,7 @@ static const cti_setting *nearest_setting(ct_tree *tree, const cti_settings *set
     }
     size_t n = 0;
     for (size_t i = 0; i < settings->n; i++) {
-        if (settings->items[i].is_flag) {
+        if (settings->items[i].is_flag && settings->items[i].is_listed) {
             of[n] = &settings->items[i];
             names[n++] = settings->items[i].path;
         }
@@ -260,9 +310,10 @@ static const cti_ac_kind *other_ac_kind(const char *path)
 }
 
 ct_status cti_unknown_setting(ct_tree *tree, const cti_settings *settings, const char *given, const char *path,
-                              bool as_environ, cti_problems *problems, ct_err *err)
+                              cti_name_form form, cti_problems *problems, ct_err *err)
 {
-    const char *what = as_environ ? "unknown setting" : "unknown flag";
+    static const char *const words[] = {"unknown flag", "unknown setting", "unknown key"};
+    const char *what = words[form];
     const cti_ac_kind *kind = other_ac_kind(path);
     const char *now = cti_moved_flag(path);
     if (kind != NULL) {
@@ -279,8 +330,9 @@ ct_status cti_unknown_setting(ct_tree *tree, const cti_settings *settings, const
         return CT_OK;
     }
     ct_arena *arena = ct_tree_arena(tree);
-    const char *name =
-        as_environ ? cti_environ_name(arena, nearest->path, err) : cti_flag_name(arena, nearest->path, err);
+    const char *name = form == CTI_AS_KEY       ? nearest->path
+                       : form == CTI_AS_ENVIRON ? cti_environ_name(arena, nearest->path, err)
+                                                : cti_flag_name(arena, nearest->path, err);
     if (name == NULL) {
         return CT_ERR_MEMORY;
     }
@@ -316,9 +368,7 @@ ct_status cti_setting_set(ct_tree *tree, const cti_setting *setting, const char 
     }
     if (st != CT_OK) {
         cti_problem_add(problems, "%s: %s", given, why.message);
-        if (problems->n_refused < CTI_MAX_REFUSED) {
-            problems->refused[problems->n_refused++] = setting->field;
-        }
+        cti_problem_refused(problems, setting->field);
     }
     return CT_OK;
 }

@@ -254,6 +254,9 @@ ct_status ct_component_set(ct_tree *tree, ct_component *component, const char *f
     }
     CT_TRY(ct_field_set(row, component->values, tokens, n_tokens, tree->arena, err));
     component->sources[row - cls->fields] = (uint8_t)source;
+    if (component->origins != NULL) {
+        component->origins[row - cls->fields] = NULL;
+    }
     return CT_OK;
 }
 
@@ -274,6 +277,15 @@ static ct_status clone(ct_tree *tree, const ct_component *src, const ct_class *c
         at.offset = 0;
         CT_TRY(ct_field_copy(&at, (char *)node->values + to->offset, src_values, tree->arena, err));
         node->sources[i] = src->sources[from - src->cls->fields];
+        if (src->origins != NULL && src->origins[from - src->cls->fields] != NULL) {
+            if (node->origins == NULL) {
+                node->origins = ct_arena_alloc(tree->arena, ((size_t)cls->n_fields + 1) * sizeof *node->origins, err);
+            }
+            if (node->origins == NULL) {
+                return CT_ERR_MEMORY;
+            }
+            node->origins[i] = src->origins[from - src->cls->fields];
+        }
     }
     for (int32_t i = 0; i < src->n_children; i++) {
         const ct_component *child = src->children[i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decoder and TransformerBlock: the order of parts and the residual stream. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "model/model.h"
@@ -48,8 +49,26 @@ static const ct_field model_spec_fields[] = {CTI_MODEL_SPEC_FIELDS(ROW)};
 #undef ROW
 #define N(a) ((int32_t)(sizeof(a) / sizeof((a)[0])))
 
+static ct_status model_spec_check(const ct_component *self, ct_err *err)
+{
+    const cti_model_spec_config *m = ct_component_values(self);
+    if (!m->head_dim.is_set && m->dim % m->n_heads != 0) {
+        return CT_FAIL(err, CT_ERR_USAGE, "dim %" PRId64 " does not divide by n_heads %" PRId64 ": change one, or set head_dim", m->dim,
+                       m->n_heads);
+    }
+    if (m->n_heads % m->n_kv_heads != 0) {
+        return CT_FAIL(err, CT_ERR_USAGE, "n_heads %" PRId64 " does not divide by n_kv_heads %" PRId64, m->n_heads, m->n_kv_heads);
+    }
+    const int64_t h = m->head_dim.is_set ? m->head_dim.value : m->dim / m->n_heads;
+    if (h % 2 != 0 || h < 2 || h > 2048) {
+        return CT_FAIL(err, CT_ERR_USAGE, "a head is %" PRId64 " wide, an even number from 2 to 2048 is wanted (%s)", h,
+                       m->head_dim.is_set ? "head_dim" : "dim / n_heads");
+    }
+    return CT_OK;
+}
+
 const ct_class cti_block_class = {"Llama3TransformerBlock", NULL, NULL, 0, 0, NULL, block_build};
 const ct_class cti_decoder_class = {"Llama3Model", NULL, decoder_fields, N(decoder_fields), sizeof(cti_decoder_config),
                                     NULL, decoder_build};
 const ct_class cti_model_spec_class = {
-    "ModelSpec", NULL, model_spec_fields, N(model_spec_fields), sizeof(cti_model_spec_config), NULL, NULL};
+    "ModelSpec", NULL, model_spec_fields, N(model_spec_fields), sizeof(cti_model_spec_config), model_spec_check, NULL};

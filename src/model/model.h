@@ -19,52 +19,73 @@
 #include "ctitan/component.h"
 #include "ctitan/ops.h"
 
-/* M(name, KIND, default, help): a model field, hidden from the command line with its whole subtree. */
+/* Model fields: numbers of things (N), names and real numbers (M). */
 #define CTI_M(X, name, KIND, def, help) X(name, KIND, def, "", "", "", "", CT_SET_PLAN, NULL, help)
+#define CTI_N(X, name, def, high, unit, help) X(name, I64, def, "1", high, "", unit, CT_SET_PLAN, NULL, help)
 
+/* What the tree below `model_spec` is built from: another value builds it anew (cti_llama3_build). */
 #define CTI_MODEL_SPEC_FIELDS(X)                                                                                     \
-    CTI_M(X, name, STR, "llama3", "model family")                                                                    \
-    CTI_M(X, flavor, STR, "debugmodel", "size within the family")
+    X(name, STR, "llama3", "", "", "", "", CT_SET_PLAN | CT_SET_HIDDEN, NULL, "model family")                        \
+    X(flavor, STR, "debugmodel", "", "", "", "", CT_SET_PLAN | CT_SET_HIDDEN, NULL, "size within the family")        \
+    CTI_N(X, dim, "256", "1048576", "", "width of the model")                                                        \
+    CTI_N(X, n_layers, "6", "4096", "layers", "transformer blocks")                                                  \
+    CTI_N(X, n_heads, "16", "65536", "heads", "query heads")                                                         \
+    CTI_N(X, n_kv_heads, "16", "65536", "heads", "key and value heads")                                              \
+    X(head_dim, OPT_I64, "None", "2", "2048", "", "", CT_SET_PLAN, NULL, "width of a head; None: dim / n_heads")     \
+    CTI_N(X, ffn_hidden, "768", "16777216", "", "inner width of the feed-forward part")                              \
+    CTI_N(X, vocab_size, "2048", "16777216", "tokens", "rows of the embedding and of the head")                      \
+    X(tied_embeddings, BOOL, "false", "", "", "", "", CT_SET_PLAN, NULL, "the head is the embedding: one parameter") \
+    CTI_N(X, max_seq_len, "131072", "1073741824", "tokens", "longest sequence the rotary tables are meant for")      \
+    X(norm_eps, F64, "1e-05", "0", "1", "", "", CT_SET_PLAN, NULL, "added to the mean square in norms")              \
+    X(rope_theta, F64, "500000", "1", "1e+30", "", "", CT_SET_PLAN, NULL, "base of the rotary frequencies")          \
+    X(rope_scaling, CHOICE, "llama", "", "", "none|llama", "", CT_SET_PLAN, NULL,                                    \
+      "llama: long wavelengths are stretched as in Llama 3.1")                                                       \
+    X(rope_scaling_factor, F64, "8", "1", "1e+06", "", "", CT_SET_PLAN, NULL,                                        \
+      "long wavelengths are stretched by this")                                                                      \
+    X(converters, STR_LIST, "", "", "", "", "", CT_SET_PLAN, NULL,                                                   \
+      "number formats of the products: float8, mxfp8, nvfp4, nvfp4_first_85_pct, dist_gemm; none of them can be trained in yet")
+/* All of it repeats the spec: set that. */
+#define CTI_D(X, name, KIND, def, help) X(name, KIND, def, "", "", "", "", CT_SET_PLAN | CT_SET_HIDDEN, NULL, help)
 #define CTI_DECODER_FIELDS(X)                                                                                        \
-    CTI_M(X, dim, I64, "256", "width")                                                                               \
-    CTI_M(X, n_layers, I64, "6", "transformer blocks")                                                               \
-    CTI_M(X, vocab_size, I64, "2048", "rows of the embedding and of the head")                                       \
-    CTI_M(X, max_seq_len, I64, "131072", "longest sequence the rotary tables are meant for")                         \
-    CTI_M(X, tied_embeddings, BOOL, "false", "the head is the embedding")
+    CTI_D(X, dim, I64, "256", "width")                                                                               \
+    CTI_D(X, n_layers, I64, "6", "transformer blocks")                                                               \
+    CTI_D(X, vocab_size, I64, "2048", "rows of the embedding and of the head")                                       \
+    CTI_D(X, max_seq_len, I64, "131072", "longest sequence the rotary tables are meant for")                         \
+    CTI_D(X, tied_embeddings, BOOL, "false", "the head is the embedding")
 #define CTI_LINEAR_FIELDS(X)                                                                                         \
-    CTI_M(X, in_features, I64, "1", "columns of the weight")                                                         \
-    CTI_M(X, out_features, I64, "1", "rows of the weight")                                                           \
+    CTI_N(X, in_features, "1", "16777216", "", "columns of the weight")                                              \
+    CTI_N(X, out_features, "1", "16777216", "", "rows of the weight")                                                \
     CTI_M(X, init_std, F64, "0.02", "standard deviation of the weight at the start")                                 \
     CTI_M(X, init_cutoff, F64, "2", "absolute cut-off of the initial weight")
 #define CTI_EMBEDDING_FIELDS(X)                                                                                      \
-    CTI_M(X, num_embeddings, I64, "1", "rows")                                                                       \
-    CTI_M(X, embedding_dim, I64, "1", "columns")                                                                     \
+    CTI_N(X, num_embeddings, "1", "16777216", "", "rows")                                                            \
+    CTI_N(X, embedding_dim, "1", "16777216", "", "columns")                                                          \
     CTI_M(X, init_std, F64, "1", "standard deviation of the weight at the start")
 #define CTI_RMSNORM_FIELDS(X)                                                                                        \
-    CTI_M(X, normalized_shape, I64, "1", "width")                                                                    \
+    CTI_N(X, normalized_shape, "1", "16777216", "", "width")                                                         \
     CTI_M(X, eps, F64, "1e-05", "added to the mean square")
 #define CTI_FEED_FORWARD_FIELDS(X)                                                                                   \
-    CTI_M(X, dim, I64, "1", "width")                                                                                 \
-    CTI_M(X, hidden_dim, I64, "1", "inner width")
+    CTI_N(X, dim, "1", "16777216", "", "width")                                                                      \
+    CTI_N(X, hidden_dim, "1", "16777216", "", "inner width")
 #define CTI_ATTENTION_FIELDS(X)                                                                                      \
-    CTI_M(X, dim, I64, "1", "width")                                                                                 \
-    CTI_M(X, n_heads, I64, "1", "query heads")                                                                       \
-    CTI_M(X, n_kv_heads, I64, "1", "key and value heads")                                                            \
-    CTI_M(X, head_dim, I64, "1", "width of a head")
+    CTI_N(X, dim, "1", "16777216", "", "width")                                                                      \
+    CTI_N(X, n_heads, "1", "16777216", "", "query heads")                                                            \
+    CTI_N(X, n_kv_heads, "1", "16777216", "", "key and value heads")                                                 \
+    CTI_N(X, head_dim, "1", "16777216", "", "width of a head")
 #define CTI_QKV_FIELDS(X)                                                                                            \
-    CTI_M(X, dim, I64, "1", "width")                                                                                 \
-    CTI_M(X, n_heads, I64, "1", "query heads")                                                                       \
-    CTI_M(X, n_kv_heads, I64, "1", "key and value heads")                                                            \
-    CTI_M(X, head_dim, I64, "1", "width of a head")                                                                  \
+    CTI_N(X, dim, "1", "16777216", "", "width")                                                                      \
+    CTI_N(X, n_heads, "1", "16777216", "", "query heads")                                                            \
+    CTI_N(X, n_kv_heads, "1", "16777216", "", "key and value heads")                                                 \
+    CTI_N(X, head_dim, "1", "16777216", "", "width of a head")                                                       \
     CTI_M(X, init_std, F64, "0.02", "standard deviation of the weights at the start")
 #define CTI_ROPE_FIELDS(X)                                                                                           \
-    CTI_M(X, head_dim, I64, "1", "width of a head")                                                                  \
+    CTI_N(X, head_dim, "1", "16777216", "", "width of a head")                                                       \
     CTI_M(X, theta, F64, "500000", "base of the frequencies")                                                        \
-    CTI_M(X, scaling, STR, "llama", "none or llama")                                                                 \
+    X(scaling, CHOICE, "llama", "", "", "none|llama", "", CT_SET_PLAN, NULL, "rule of the long wavelengths")         \
     CTI_M(X, scaling_factor, F64, "8", "long wavelengths are stretched by this")                                     \
     CTI_M(X, low_freq_factor, F64, "1", "wavelengths above original length / this are long")                         \
     CTI_M(X, high_freq_factor, F64, "4", "wavelengths below original length / this are short")                       \
-    CTI_M(X, original_max_position_embeddings, I64, "8192", "original length")
+    CTI_N(X, original_max_position_embeddings, "8192", "16777216", "", "original length")
 
 typedef struct cti_model_spec_config {
     CTI_MODEL_SPEC_FIELDS(CT_FIELD_MEMBER)
@@ -100,6 +121,10 @@ extern const ct_class cti_model_spec_class, cti_decoder_class, cti_block_class, 
 
 /* The `model_spec` subtree of a flavour: "debugmodel", "1B", "3B", "8B", "70B", "405B". ERR_NOT_FOUND names the flavours. */
 CT_MUST_CHECK ct_status cti_llama3_spec(ct_tree *tree, const char *flavor, ct_component **out_spec, ct_err *err);
+
+/* Builds `model_spec`'s child `model` anew from the fields of `spec`; a loss whose vocabulary the registry function set follows.
+ * What `spec->cls->check` refuses may be built all the same: the checks come later. */
+CT_MUST_CHECK ct_status cti_llama3_build(ct_tree *tree, ct_component *spec, ct_err *err);
 
 /* Registers llama3's classes and registry functions (registry_llama3.c). */
 CT_MUST_CHECK ct_status cti_register_llama3(ct_registry *registry, ct_err *err);

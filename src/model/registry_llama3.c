@@ -3,7 +3,7 @@
  * 1b and 3b are ours. What these functions set is listed beside the defaults by `ctitan config`, with the source "registry". */
 #include <stddef.h>
 
-#include "config/config.h"
+#include "component/component.h"
 #include "model/model.h"
 
 /* One row per flavour: what it sets of a run. */
@@ -77,7 +77,6 @@ static ct_status make(ct_tree *tree, const recipe *r, ct_component **out_root, c
     CT_ASSERT(loss_fn != NULL);
     ((cti_cross_entropy_config *)loss_fn->values)->global_vocab_size = (ct_opt_i64){true, r->vocab_size};
     CT_TRY(cti_llama3_spec(tree, r->flavor, &spec, err));
-    spec->is_hidden = true;
     CT_TRY(ct_component_add(tree, root, "model_spec", spec, err));
     *out_root = root;
     return CT_OK;
@@ -112,9 +111,44 @@ MAKE(llama3_8b)
 MAKE(llama3_70b)
 MAKE(llama3_405b)
 
-#define FLOAT8 "float8 training is not there yet"
-#define NVFP4 "training in nvfp4 is not there yet"
-#define MXFP8 "training in mxfp8 is not there yet"
+/* The same with products in another number format or fused otherwise: `converters` names it; training refuses it until it is there. */
+static ct_status make_converted(ct_tree *tree, ct_config_fn base, const char *converter, ct_component **out_root, ct_err *err)
+{
+    CT_TRY(base(tree, out_root, err));
+    const ct_field *field = ct_field_find(cti_model_spec_class.fields, (size_t)cti_model_spec_class.n_fields, "converters");
+    CT_ASSERT(field != NULL);
+    return ct_field_set(field, section(*out_root, "model_spec"), &converter, 1, ct_tree_arena(tree), err);
+}
+#define CONVERTED(name, base, converter)                                                                             \
+    static ct_status make_##name(ct_tree *tree, ct_component **out_root, ct_err *err)                                \
+    {                                                                                                                \
+        return make_converted(tree, make_##base, converter, out_root, err);                                          \
+    }
+CONVERTED(debugmodel_dist_gemm, debugmodel, "dist_gemm")
+CONVERTED(debugmodel_float8, debugmodel, "float8")
+CONVERTED(debugmodel_nvfp4, debugmodel, "nvfp4")
+CONVERTED(debugmodel_nvfp4_85, debugmodel, "nvfp4_first_85_pct")
+CONVERTED(llama3_8b_mxfp8, llama3_8b, "mxfp8")
+CONVERTED(llama3_8b_nvfp4_85, llama3_8b, "nvfp4_first_85_pct")
+
+/* Attention always keeps to its documents here: the flavour differs in what has no effect. */
+static ct_status make_debugmodel_varlen_attn(ct_tree *tree, ct_component **out_root, ct_err *err)
+{
+    CT_TRY(make_debugmodel(tree, out_root, err));
+    ((cti_training_config *)section(*out_root, "training"))->disable_cuda_graphs = true;
+    return CT_OK;
+}
+
+/* float8 rowwise in all products but the head's, overlapped with tensor parallelism. */
+static ct_status make_llama3_405b_whole(ct_tree *tree, ct_component **out_root, ct_err *err)
+{
+    CT_TRY(make_converted(tree, make_llama3_405b, "float8", out_root, err));
+    cti_compile_config *compile = section(*out_root, "compile");
+    compile->enable = true;
+    compile->enable_async_tensor_parallel = true;
+    return CT_OK;
+}
+
 #define SFT "fine-tuning on chats is not there yet"
 #define MODEL(name) "the model family " name " is not there yet, llama3 is"
 
@@ -129,16 +163,15 @@ static const struct {
     {"llama3", "llama3_3b", make_llama3_3b, NULL},
     {"llama3", "llama3_8b", make_llama3_8b, NULL},
     {"llama3", "llama3_70b", make_llama3_70b, NULL},
-    {"llama3", "llama3_405b", make_llama3_405b, NULL},
-    {"llama3", "llama3_debugmodel_varlen_attn", NULL,
-     "attention always keeps to its documents here: take llama3_debugmodel"},
-    {"llama3", "llama3_debugmodel_dist_gemm", NULL, "products fused with collectives are not there yet"},
-    {"llama3", "llama3_debugmodel_float8", NULL, FLOAT8},
-    {"llama3", "llama3_debugmodel_nvfp4", NULL, NVFP4},
-    {"llama3", "llama3_debugmodel_first_85_pct_layers_nvfp4", NULL, NVFP4},
+    {"llama3", "llama3_405b", make_llama3_405b_whole, NULL},
+    {"llama3", "llama3_debugmodel_varlen_attn", make_debugmodel_varlen_attn, NULL},
+    {"llama3", "llama3_debugmodel_dist_gemm", make_debugmodel_dist_gemm, NULL},
+    {"llama3", "llama3_debugmodel_float8", make_debugmodel_float8, NULL},
+    {"llama3", "llama3_debugmodel_nvfp4", make_debugmodel_nvfp4, NULL},
+    {"llama3", "llama3_debugmodel_first_85_pct_layers_nvfp4", make_debugmodel_nvfp4_85, NULL},
     {"llama3", "llama3_debugmodel_float8_emulate_lora", NULL, "float8 and LoRA are not there yet"},
-    {"llama3", "llama3_8b_first_85_pct_layers_nvfp4", NULL, NVFP4},
-    {"llama3", "llama3_8b_mxfp8", NULL, MXFP8},
+    {"llama3", "llama3_8b_first_85_pct_layers_nvfp4", make_llama3_8b_nvfp4_85, NULL},
+    {"llama3", "llama3_8b_mxfp8", make_llama3_8b_mxfp8, NULL},
     {"llama3", "sft_debugmodel", NULL, SFT},
     {"qwen3", "qwen3_debugmodel", NULL, MODEL("qwen3")},
     {"qwen3", "qwen3_debugmodel_nvfp4", NULL, MODEL("qwen3")},
@@ -208,5 +241,6 @@ ct_status cti_register_llama3(ct_registry *registry, ct_err *err)
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
         CT_TRY(ct_registry_add_class(registry, classes[i], err));
     }
+    cti_registry_add_builder(registry, &cti_model_spec_class, cti_llama3_build);
     return CT_OK;
 }

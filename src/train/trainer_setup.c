@@ -80,8 +80,9 @@ static ct_status print_config(cti_trainer *t, ct_err *err)
     }
     json_t *json = NULL;
     char *text = NULL, *path = NULL;
+    cti_str yaml = {.alloc = t->alloc};
     ct_status st;
-    CT_TRY_GOTO(st, cti_config_json(t->o.run->tree, t->root, &json, err), out);
+    CT_TRY_GOTO(st, cti_run_config_json(t->o.run, &json, err), out);
     if (debug->print_config) {
         CT_TRY_GOTO(st, cti_json_dump(t->alloc, json, 2, &text, err), out);
         CT_INFO(t->log, "Running with configs: %s", text);
@@ -96,12 +97,18 @@ static ct_status print_config(cti_trainer *t, ct_err *err)
                 CT_TRY_GOTO(st, cti_make_dirs(path, err), out);
                 *slash = '/';
             }
-            CT_TRY_GOTO(st, cti_json_write_file(path, json, 2, err), out);
+            if (cti_ends_with(path, ".yaml") || cti_ends_with(path, ".yml")) {
+                CT_TRY_GOTO(st, cti_run_config_yaml(t->o.run, &yaml, err), out);
+                CT_TRY_GOTO(st, cti_file_write_atomic(path, yaml.data, yaml.len, err), out);
+            } else {
+                CT_TRY_GOTO(st, cti_json_write_file(path, json, 2, err), out);
+            }
         }
         CT_INFO(t->log, "Saved job configs to %s", path != NULL ? path : "");
     }
 out:
     json_decref(json);
+    cti_str_deinit(&yaml);
     ct_alloc_free(t->alloc, text);
     ct_alloc_free(t->alloc, path);
     return st;

@@ -58,7 +58,7 @@ refused "global-batch-size 12" --training.global-batch-size 12
 refused "activation-checkpoint:nope" activation-checkpoint:nope
 refused 'wanted an absolute path' --checkpoint.initial-load-path relative
 for flag in --profiler.enable-memory-snapshot --metrics.enable-wandb --validator.enable --training.enable-cpu-offload \
-    --debug.detect-anomaly --compile.enable-async-tensor-parallel; do
+    --debug.detect-anomaly; do
     refused "^$flag: 'true' is refused: .* not there|^$flag: 'true' is refused: " $flag
 done
 code=0
@@ -75,7 +75,7 @@ done
     echo '# Settings'
     echo
     echo 'Made from the field tables (`src/config/sections.h`); `tests/cli/settings.sh` holds this page to them. Precedence, lowest first: default,'
-    echo 'registry function, `CTITAN_SECTION__FIELD` in the environment, flags. `-` and `_` are the same in names; `--x V` and `--x=V`; the last'
+    echo 'registry function, files ([configuration.md](configuration.md)), `CTITAN_SECTION__FIELD` in the environment, flags. `-` and `_` are the same in names; `--x V` and `--x=V`; the last'
     echo 'one counts; `--a.b`, `--a.no-b` and `--a.b=true|false` for booleans. `ctitan config` prints each value with its source.'
     echo
     echo '```'

@@ -48,7 +48,7 @@ static void test_random(void **state)
         static const char *const environs[][2] = {{NULL}, {"CTITAN_TRAINING__STEPS=5", NULL}, {"CTITAN_TRAINING__STEPS=x", NULL}, {"CTITAN_NO__SUCH=1", NULL}};
         cti_problems problems = {.text = {.alloc = alloc}};
         cti_run_config run = {0};
-        const cti_resolve_options o = {argc, argv, environs[seed % 4], (int64_t)(seed % 3)};
+        const cti_resolve_options o = {argc, argv, environs[seed % 4], (int64_t)(seed % 3), seed % 7 == 0};
         ct_err why = {0};
         const ct_status st = cti_run_config_resolve(alloc, registry, NULL, &o, &problems, &run, &why);
         if (st == CT_OK) {

@@ -140,7 +140,7 @@ static void open_run(world *w, const ct_backend *cpu)
     ok(ct_registry_create(alloc, &w->registry, &err));
     ok(cti_register_llama3(w->registry, &err));
     w->problems = (cti_problems){.text = {.alloc = alloc}};
-    const cti_resolve_options ro = {(int)(sizeof argv / sizeof argv[0]), argv, NULL, 1};
+    const cti_resolve_options ro = {(int)(sizeof argv / sizeof argv[0]), argv, NULL, 1, false};
     ok(cti_run_config_resolve(alloc, w->registry, NULL, &ro, &w->problems, &w->run, &err));
     w->sink = tmpfile();
     ok(ct_log_create(alloc, w->sink, CT_LOG_INFO, &w->log, &err));

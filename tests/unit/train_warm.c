@@ -129,7 +129,7 @@ static void open_run(run *r)
     ok(r, ct_registry_create(&r->alloc, &r->registry, &r->err));
     ok(r, cti_register_llama3(r->registry, &r->err));
     r->problems = (cti_problems){.text = {.alloc = &r->alloc}};
-    const cti_resolve_options ro = {(int)(sizeof argv / sizeof argv[0]), argv, NULL, 1};
+    const cti_resolve_options ro = {(int)(sizeof argv / sizeof argv[0]), argv, NULL, 1, false};
     ok(r, cti_run_config_resolve(&r->alloc, r->registry, NULL, &ro, &r->problems, &r->config, &r->err));
     r->sink = fopen("/dev/null", "w");
     assert_non_null(r->sink);
