@@ -73,7 +73,7 @@ static const unicode_range newer[] = {
 };
 /* Han ideographs after Unicode 14. */
 static const unicode_range han_newer[] = {
-    {0x2ebf0, 0x2ee5d, 0}, {0x31350, 0x323af, 0},
+    {0x2b739, 0x2b739, 0}, {0x2ebf0, 0x2ee5d, 0}, {0x31350, 0x323af, 0},
 };
 /* Marks that its normal forms (Unicode 9) do not know: combining class 0, no accents. */
 static const unicode_range marks_unknown[] = {

@@ -81,9 +81,8 @@ def main():
     onig = {cat: regex_class(r"\p{%s}" % cat) for cat in CATEGORIES}
     major = {letter: set().union(*(onig[c] for c in CATEGORIES if c[0] == letter)) for letter in "LMNPSZ"}
     newer = sorted((lo, hi, cat) for cat in CATEGORIES for lo, hi in ranges(c for c in onig[cat] if unicodedata.category(chr(c)) != cat))
-    han14 = lambda c: unicodedata.name(chr(c), "").startswith("CJK UNIFIED") or not unicodedata.category(chr(c)) == "Cn"
     han = regex_class(r"\p{Han}")
-    han_newer = [r for r in ranges(han) if not any(han14(c) for c in range(r[0], r[1] + 1))]
+    han_newer = ranges(c for c in han if unicodedata.category(chr(c)) == "Cn")
     accents = mapping(N.StripAccents())
     marks = {c for c in POINTS if accents[c] == ""}
     bert = N.BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False)
