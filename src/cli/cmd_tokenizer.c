@@ -20,6 +20,9 @@
     X(bos, BOOL, "false", "", "", "", "", 0, NULL, "encode: BOS in front") \
     X(eos, BOOL, "false", "", "", "", "", 0, NULL, "encode: EOS at the end") \
     X(special_text, CHOICE, "text", "", "", "text|match", "", 0, NULL, "encode: special tokens spelt out stay text or become ids") \
+    X(template, BOOL, "false", "", "", "", "", 0, NULL, "encode: what the file's post-processor puts round a text") \
+    X(on_unknown, CHOICE, "refuse", "", "", "refuse|drop", "", 0, NULL, "encode: a character that no token expresses is an error, or is left out") \
+    X(json_lines, BOOL, "false", "", "", "", "", 0, NULL, "encode, decode: for each line of standard input, a JSON string or a list of ids, one line of the other") \
     X(skip_special, BOOL, "false", "", "", "", "", 0, NULL, "decode: leave special tokens out")
 /* clang-format on */
 typedef struct options {
@@ -61,57 +64,192 @@ static ct_status read_stdin(cti_str *text, ct_err *err)
     return ferror(stdin) ? CT_FAIL(err, CT_ERR_IO, "standard input cannot be read") : cti_str_check(text, err);
 }
 
-static ct_status cmd_encode(const call *c, ct_err *err)
+static ct_tokenizer_options tokenizer_options(const options *o)
 {
-    if (c->n_args != 2) {
-        return CT_FAIL(err, CT_ERR_USAGE, "wanted: ctitan tokenizer encode DIR TEXT (- for standard input)");
+    return (ct_tokenizer_options){.on_unknown = strcmp(o->on_unknown, "drop") == 0 ? CT_ON_UNKNOWN_DROP : CT_ON_UNKNOWN_REFUSE};
+}
+
+static unsigned encode_flags(const options *o)
+{
+    return (o->bos ? CT_ENCODE_BOS : 0u) | (o->eos ? CT_ENCODE_EOS : 0u) | (o->template ? CT_ENCODE_TEMPLATE : 0u) |
+           (strcmp(o->special_text, "match") == 0 ? CT_ENCODE_MATCH_SPECIAL : 0u);
+}
+
+/* --- one line of JSON in, one out --- */
+
+typedef struct line_call {
+    const ct_alloc *alloc;
+    const ct_tokenizer *tok;
+    ct_encoder *encoder;
+    unsigned encode_flags, decode_flags;
+    ct_tokens ids;
+    cti_str text;
+} line_call;
+
+static ct_status encode_line(line_call *c, const json_t *in, json_t **out, ct_err *err)
+{
+    if (!json_is_string(in)) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "a JSON string is wanted");
     }
-    ct_tokenizer *tok = NULL;
+    c->ids.n = 0;
+    CT_TRY(ct_encoder_encode(c->encoder, json_string_value(in), json_string_length(in), c->encode_flags, &c->ids, err));
+    *out = json_array();
+    for (int64_t i = 0; i < c->ids.n; i++) {
+        if (json_array_append_new(*out, json_integer(c->ids.ids[i])) != 0) {
+            return CT_FAIL(err, CT_ERR_MEMORY, "out of memory for a list of ids");
+        }
+    }
+    return CT_OK;
+}
+
+/* Bytes that are no text become U+FFFD, as a reader of the line would make them. */
+static ct_status decode_line(line_call *c, const json_t *in, json_t **out, ct_err *err)
+{
+    if (!json_is_array(in)) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "a JSON list of ids is wanted");
+    }
+    ct_decode_stream stream = {0};
+    cti_str_reset(&c->text);
+    for (size_t i = 0; i < json_array_size(in); i++) {
+        const json_t *id = json_array_get(in, i);
+        const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
+        if (value < 0 || value > INT32_MAX) {
+            return CT_FAIL(err, CT_ERR_FORMAT, "element %zu is no token id", i);
+        }
+        CT_TRY(ct_decode_stream_push(&stream, c->tok, (int32_t)value, c->decode_flags, &c->text, err));
+    }
+    ct_decode_stream_finish(&stream, &c->text);
+    *out = json_stringn(cti_str_text(&c->text), c->text.len);
+    return *out ? cti_str_check(&c->text, err) : CT_FAIL(err, CT_ERR_MEMORY, "out of memory for a text");
+}
+
+static ct_status run_line(line_call *c, const char *line, size_t size, int64_t number, bool encodes, ct_err *err)
+{
+    char name[48], *text = NULL;
+    json_t *in = NULL, *out = NULL;
+    snprintf(name, sizeof name, "standard input, line %lld", (long long)number);
+    ct_status st = cti_json_parse(line, size, name, &in, err);
+    if (st == CT_OK) {
+        st = encodes ? encode_line(c, in, &out, err) : decode_line(c, in, &out, err);
+        if (st != CT_OK) {
+            ct_err_prefix(err, "%s", name);
+        }
+    }
+    st = st == CT_OK ? cti_json_dump(c->alloc, out, 0, &text, err) : st;
+    if (st == CT_OK) {
+        fputs(text, stdout);
+        if (strchr(text, '\n') == NULL) {
+            putchar('\n');
+        }
+    }
+    ct_alloc_free(c->alloc, text);
+    json_decref(in);
+    json_decref(out);
+    return st;
+}
+
+static ct_status json_lines(const call *c, const ct_tokenizer *tok, bool encodes, ct_err *err)
+{
+    line_call lines = {.alloc = c->alloc,
+                       .tok = tok,
+                       .encode_flags = encode_flags(c->o),
+                       .decode_flags = c->o->skip_special ? CT_DECODE_SKIP_SPECIAL : 0u,
+                       .ids = {.alloc = c->alloc},
+                       .text = {.alloc = c->alloc}};
+    cti_str line = {.alloc = c->alloc};
+    ct_status st = ct_encoder_create(c->alloc, tok, &lines.encoder, err);
+    int64_t number = 0;
+    for (int byte = 0; byte != EOF && st == CT_OK;) {
+        cti_str_reset(&line);
+        while ((byte = getchar_unlocked()) != EOF && byte != '\n') {
+            cti_str_add_char(&line, (char)byte);
+        }
+        number++;
+        st = cti_str_check(&line, err);
+        if (st == CT_OK && line.len > 0) {
+            st = run_line(&lines, line.data, line.len, number, encodes, err);
+        }
+    }
+    if (st == CT_OK && ferror(stdin)) {
+        st = CT_FAIL(err, CT_ERR_IO, "standard input cannot be read");
+    }
+    ct_encoder_destroy(&lines.encoder);
+    ct_tokens_deinit(&lines.ids);
+    cti_str_deinit(&lines.text);
+    cti_str_deinit(&line);
+    return st;
+}
+
+/* --- encode and decode --- */
+
+static ct_status encode_one(const call *c, const ct_tokenizer *tok, ct_err *err)
+{
     cti_str text = {.alloc = c->alloc};
     ct_tokens ids = {.alloc = c->alloc};
-    ct_status st;
-    CT_TRY_GOTO(st, ct_tokenizer_open(c->alloc, c->args[0], NULL, &tok, err), out);
+    ct_status st = CT_OK;
     if (strcmp(c->args[1], "-") == 0) {
         CT_TRY_GOTO(st, read_stdin(&text, err), out);
     } else {
         cti_str_add(&text, c->args[1]);
     }
-    const unsigned flags = (c->o->bos ? CT_ENCODE_BOS : 0u) | (c->o->eos ? CT_ENCODE_EOS : 0u) |
-                           (strcmp(c->o->special_text, "match") == 0 ? CT_ENCODE_MATCH_SPECIAL : 0u);
-    CT_TRY_GOTO(st, ct_tokenizer_encode(tok, cti_str_text(&text), text.len, flags, &ids, err), out);
+    CT_TRY_GOTO(st, ct_tokenizer_encode(tok, cti_str_text(&text), text.len, encode_flags(c->o), &ids, err), out);
     for (int64_t i = 0; i < ids.n; i++) {
         printf("%s%d", i > 0 ? " " : "", ids.ids[i]);
     }
     printf("\n");
+    if (ids.n_dropped > 0) {
+        fprintf(stderr, "%" PRId64 " characters without a token were left out\n", ids.n_dropped);
+    }
 out:
     ct_tokens_deinit(&ids);
     cti_str_deinit(&text);
+    return st;
+}
+
+static ct_status cmd_encode(const call *c, ct_err *err)
+{
+    if (c->n_args != (c->o->json_lines ? 1u : 2u)) {
+        return CT_FAIL(err, CT_ERR_USAGE, "wanted: ctitan tokenizer encode DIR TEXT (- for standard input), or encode DIR --json-lines");
+    }
+    const ct_tokenizer_options o = tokenizer_options(c->o);
+    ct_tokenizer *tok = NULL;
+    CT_TRY(ct_tokenizer_open(c->alloc, c->args[0], &o, &tok, err));
+    const ct_status st = c->o->json_lines ? json_lines(c, tok, true, err) : encode_one(c, tok, err);
     ct_tokenizer_destroy(&tok);
+    return st;
+}
+
+static ct_status decode_one(const call *c, const ct_tokenizer *tok, ct_err *err)
+{
+    cti_str text = {.alloc = c->alloc};
+    int32_t *ids = CT_NEW_ARRAY(c->alloc, int32_t, c->n_args, err);
+    ct_status st = ids ? CT_OK : CT_ERR_MEMORY;
+    for (size_t i = 1; i < c->n_args && st == CT_OK; i++) {
+        int64_t id = -1;
+        if (!cti_parse_i64(c->args[i], &id) || id < 0 || id > INT32_MAX) {
+            st = CT_FAIL(err, CT_ERR_USAGE, "'%s' is no token id", c->args[i]);
+        }
+        ids[i - 1] = (int32_t)id;
+    }
+    const unsigned flags = c->o->skip_special ? CT_DECODE_SKIP_SPECIAL : 0u;
+    st = st == CT_OK ? ct_tokenizer_decode(tok, ids, (int64_t)c->n_args - 1, flags, &text, err) : st;
+    if (st == CT_OK) {
+        fwrite(cti_str_text(&text), 1, text.len, stdout);
+        printf("\n");
+    }
+    ct_alloc_free(c->alloc, ids);
+    cti_str_deinit(&text);
     return st;
 }
 
 static ct_status cmd_decode(const call *c, ct_err *err)
 {
-    if (c->n_args < 1) {
-        return CT_FAIL(err, CT_ERR_USAGE, "wanted: ctitan tokenizer decode DIR ID...");
+    if (c->n_args < 1 || (c->o->json_lines && c->n_args > 1)) {
+        return CT_FAIL(err, CT_ERR_USAGE, "wanted: ctitan tokenizer decode DIR ID..., or decode DIR --json-lines");
     }
     ct_tokenizer *tok = NULL;
-    cti_str text = {.alloc = c->alloc};
-    ct_status st = ct_tokenizer_open(c->alloc, c->args[0], NULL, &tok, err);
-    for (size_t i = 1; i < c->n_args && st == CT_OK; i++) {
-        int64_t id;
-        if (!cti_parse_i64(c->args[i], &id) || id < 0 || id > INT32_MAX) {
-            st = CT_FAIL(err, CT_ERR_USAGE, "'%s' is no token id", c->args[i]);
-            break;
-        }
-        const int32_t id32 = (int32_t)id;
-        st = ct_tokenizer_decode(tok, &id32, 1, c->o->skip_special ? CT_DECODE_SKIP_SPECIAL : 0u, &text, err);
-    }
-    if (st == CT_OK) {
-        fwrite(cti_str_text(&text), 1, text.len, stdout);
-        printf("\n");
-    }
-    cti_str_deinit(&text);
+    CT_TRY(ct_tokenizer_open(c->alloc, c->args[0], NULL, &tok, err));
+    const ct_status st = c->o->json_lines ? json_lines(c, tok, false, err) : decode_one(c, tok, err);
     ct_tokenizer_destroy(&tok);
     return st;
 }

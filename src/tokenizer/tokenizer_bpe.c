@@ -259,7 +259,12 @@ static ct_status word_uncached(const ct_tokenizer *tok, cti_scratch *s, const ch
             return cti_tokens_push(tokens, whole, err);
         }
     }
-    CT_TRY(ids_reserve(s, size, err));
+    /* With affixes a character can fall back to their bytes too. */
+    const size_t per_char = 1 + (tok->prefix ? strlen(tok->prefix) : 0), at_end = tok->suffix ? strlen(tok->suffix) : 0;
+    if (size > INT32_MAX / 4 / per_char) {
+        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "a word of %zu bytes is above the limit of %zu", size, INT32_MAX / 4 / per_char);
+    }
+    CT_TRY(ids_reserve(s, size * per_char + at_end, err));
     size_t n = 0;
     if (tok->prefix || tok->suffix) {
         CT_TRY(cti_bpe_lay_out_affixed(tok, s->ids, word, size, origin, tokens, &n, err));

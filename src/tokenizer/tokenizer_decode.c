@@ -68,7 +68,8 @@ static void wordpiece_token(const cti_dec *dec, const char *text, size_t size, i
 
 typedef struct decoding {
     ct_tokenizer *tok;
-    cti_matcher *matcher;
+    cti_scratch *scratch;
+    const cti_added **added; /* by id; NULL: no added token */
     cti_str a, b, tmp;
 } decoding;
 
@@ -89,7 +90,7 @@ static bool step(decoding *d, const cti_dec *dec, int place, bool is_added, ct_s
         return byte >= 0;
     }
     case CTI_DEC_REPLACE:
-        *st = cti_pattern_replace(&dec->pattern, d->matcher, text, size, dec->text, dec->text_size, &d->b, err);
+        *st = cti_pattern_replace(&dec->pattern, d->scratch->matcher, text, size, dec->text, dec->text_size, &d->b, err);
         return true;
     case CTI_DEC_STRIP:
         strip_token(dec, text, size, &d->b);
@@ -109,7 +110,21 @@ static bool step(decoding *d, const cti_dec *dec, int place, bool is_added, ct_s
     return false;
 }
 
-static ct_status decode_all_tokens(decoding *d, int place, const bool *is_added, ct_err *err)
+/* The token's text into d->a: as the file spells it; of an added token that is matched in normalized text, its normal form. */
+static ct_status spell(decoding *d, int32_t id, ct_err *err)
+{
+    const ct_tokenizer *tok = d->tok;
+    const char *text = cti_vocab_text(&tok->vocab, id);
+    size_t size = (size_t)tok->vocab.tokens[id].size;
+    if (d->added[id] != NULL && d->added[id]->normalized) {
+        CT_TRY(cti_normalize(tok->norms, tok->n_norms, d->scratch, text, size, &text, &size, NULL, err));
+    }
+    cti_str_reset(&d->a);
+    cti_str_add_n(&d->a, text, size);
+    return CT_OK;
+}
+
+static ct_status decode_all_tokens(decoding *d, int place, ct_err *err)
 {
     ct_tokenizer *tok = d->tok;
     cti_decoded *table = &tok->decoded[place];
@@ -124,10 +139,9 @@ static ct_status decode_all_tokens(decoding *d, int place, const bool *is_added,
         if (!cti_vocab_has(&tok->vocab, id)) {
             continue;
         }
-        cti_str_reset(&d->a);
-        cti_str_add_n(&d->a, cti_vocab_text(&tok->vocab, id), (size_t)tok->vocab.tokens[id].size);
+        CT_TRY(spell(d, id, err));
         for (size_t i = 0; i < tok->n_decs; i++) {
-            if (step(d, &tok->decs[i], place, is_added[id], &st, err)) {
+            if (step(d, &tok->decs[i], place, d->added[id] != NULL, &st, err)) {
                 const cti_str swap = d->a;
                 d->a = d->b;
                 d->b = swap;
@@ -142,17 +156,17 @@ static ct_status decode_all_tokens(decoding *d, int place, const bool *is_added,
     return cti_str_check(&table->bytes, err);
 }
 
-ct_status cti_decode_prepare(ct_tokenizer *tok, cti_matcher *matcher, ct_err *err)
+ct_status cti_decode_prepare(ct_tokenizer *tok, cti_scratch *scratch, ct_err *err)
 {
     const int32_t n = tok->vocab.n_ids;
-    bool *is_added = CT_NEW_ARRAY(tok->alloc, bool, n, err);
+    const cti_added **added = CT_NEW_ARRAY(tok->alloc, const cti_added *, n, err);
     tok->special = CT_NEW_ARRAY(tok->alloc, bool, n, err);
-    if (is_added == NULL || tok->special == NULL) {
-        ct_alloc_free(tok->alloc, is_added);
+    if (added == NULL || tok->special == NULL) {
+        ct_alloc_free(tok->alloc, added);
         return CT_ERR_MEMORY;
     }
     for (size_t i = 0; i < tok->n_added; i++) {
-        is_added[tok->added[i].id] = true;
+        added[tok->added[i].id] = &tok->added[i];
         tok->special[tok->added[i].id] = tok->added[i].special;
     }
     bool wanted[CTI_PLACE_COUNT] = {[CTI_PLACE_INSIDE] = true};
@@ -161,18 +175,19 @@ ct_status cti_decode_prepare(ct_tokenizer *tok, cti_matcher *matcher, ct_err *er
         wanted[CTI_PLACE_LAST] |= tok->decs[i].by_last;
     }
     decoding d = {.tok = tok,
-                  .matcher = matcher,
+                  .scratch = scratch,
+                  .added = added,
                   .a = {.alloc = tok->alloc},
                   .b = {.alloc = tok->alloc},
                   .tmp = {.alloc = tok->alloc}};
     ct_status st = CT_OK;
     for (int place = 0; place < CTI_PLACE_COUNT && st == CT_OK; place++) {
-        st = wanted[place] ? decode_all_tokens(&d, place, is_added, err) : CT_OK;
+        st = wanted[place] ? decode_all_tokens(&d, place, err) : CT_OK;
     }
     cti_str_deinit(&d.a);
     cti_str_deinit(&d.b);
     cti_str_deinit(&d.tmp);
-    ct_alloc_free(tok->alloc, is_added);
+    ct_alloc_free(tok->alloc, added);
     return st;
 }
 

@@ -509,7 +509,7 @@ CT_MUST_CHECK ct_status cti_add_decoder_byte_level(ct_tokenizer *tok, ct_err *er
 CT_MUST_CHECK ct_status cti_merge_add(ct_tokenizer *tok, const char *left, size_t left_size, const char *right,
                                       size_t right_size, int64_t rank, const char *where, ct_err *err);
 /* tokenizer_decode.c: fills `decoded` and `special`. */
-CT_MUST_CHECK ct_status cti_decode_prepare(ct_tokenizer *tok, cti_matcher *matcher, ct_err *err);
+CT_MUST_CHECK ct_status cti_decode_prepare(ct_tokenizer *tok, cti_scratch *scratch, ct_err *err);
 /* tokenizer_config.c */
 CT_MUST_CHECK ct_status cti_tokenizer_config_parse(ct_tokenizer *tok, const json_t *root, const char *name, ct_err *err);
 

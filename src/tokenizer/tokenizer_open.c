@@ -77,7 +77,7 @@ static ct_status tokenizer_finish(ct_tokenizer *tok, ct_err *err)
     cti_scratch scratch;
     ct_status st = cti_scratch_init(&scratch, tok->alloc, false, err);
     st = st == CT_OK ? cti_added_finish(tok, &scratch, err) : st;
-    st = st == CT_OK ? cti_decode_prepare(tok, scratch.matcher, err) : st;
+    st = st == CT_OK ? cti_decode_prepare(tok, &scratch, err) : st;
     cti_scratch_deinit(&scratch);
     CT_TRY(st);
     cti_encode_prepare(tok);
