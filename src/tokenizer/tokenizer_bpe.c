@@ -81,12 +81,20 @@ static ct_status lay_out(const ct_tokenizer *tok, int32_t *ids, const char *word
     return CT_OK;
 }
 
-/* Merges n symbols in place; returns how many are left. */
-static size_t merge_short(const cti_merges *merges, int32_t *ids, size_t n)
+/* The merge of the bytes p[0] and p[1]. */
+static inline const cti_merge *merge_of_bytes(const ct_tokenizer *tok, const unsigned char *p)
 {
+    const uint32_t index = tok->byte_pairs[p[0] * 256u + p[1]];
+    return index > 0 ? &tok->merges.list[index - 1] : NULL;
+}
+
+/* Merges n symbols in place; returns how many are left. bytes: what they stand for, NULL: symbols that are not bytes. */
+static size_t merge_short(const ct_tokenizer *tok, const unsigned char *bytes, int32_t *ids, size_t n)
+{
+    const cti_merges *merges = &tok->merges;
     int32_t rank[SHORT_WORD + 1], merged[SHORT_WORD + 1];
     for (size_t i = 0; i + 1 < n; i++) {
-        const cti_merge *m = cti_merges_find(merges, ids[i], ids[i + 1]);
+        const cti_merge *m = bytes ? merge_of_bytes(tok, bytes + i) : cti_merges_find(merges, ids[i], ids[i + 1]);
         rank[i] = m ? m->rank : INT32_MAX;
         merged[i] = m ? m->id : -1;
     }
@@ -240,10 +248,11 @@ static ct_status ids_reserve(cti_scratch *s, size_t n, ct_err *err)
     return CT_OK;
 }
 
-static ct_status merge_and_push(const ct_tokenizer *tok, cti_scratch *s, size_t n, ct_tokens *tokens, ct_err *err)
+/* bytes: as for merge_short(). */
+static ct_status merge_and_push(const ct_tokenizer *tok, cti_scratch *s, const char *bytes, size_t n, ct_tokens *tokens, ct_err *err)
 {
     if (n <= SHORT_WORD) {
-        n = merge_short(&tok->merges, s->ids, n);
+        n = merge_short(tok, (const unsigned char *)bytes, s->ids, n);
     } else {
         CT_TRY(merge_long(&tok->merges, s, &n, err));
     }
@@ -271,7 +280,7 @@ static ct_status word_uncached(const ct_tokenizer *tok, cti_scratch *s, const ch
     } else {
         CT_TRY(lay_out(tok, s->ids, word, size, origin, tokens, &n, err));
     }
-    return merge_and_push(tok, s, n, tokens, err);
+    return merge_and_push(tok, s, NULL, n, tokens, err);
 }
 
 static ct_status bytes_uncached(const ct_tokenizer *tok, cti_scratch *s, const char *word, size_t size, size_t origin,
@@ -298,7 +307,7 @@ static ct_status bytes_uncached(const ct_tokenizer *tok, cti_scratch *s, const c
         CT_TRY(cti_str_check(&s->spelt, err));
         return word_uncached(tok, s, cti_str_text(&s->spelt), s->spelt.len, origin, tokens, err);
     }
-    return merge_and_push(tok, s, size, tokens, err);
+    return merge_and_push(tok, s, word, size, tokens, err);
 }
 
 typedef ct_status (*uncached_fn)(const ct_tokenizer *, cti_scratch *, const char *, size_t, size_t, ct_tokens *, ct_err *);

@@ -102,7 +102,7 @@ static inline bool cti_known_tiles(cti_known known)
 enum {
     CTI_CACHE_WORD = 15, /* bytes of a short word at most */
     CTI_CACHE_IDS = 4,
-    CTI_CACHE_SET_BITS = 14,
+    CTI_CACHE_SET_BITS = 15,
     CTI_CACHE_LONG_WORD = 64,
     CTI_CACHE_LONG_IDS = 15,
     CTI_CACHE_LONGS = 2048

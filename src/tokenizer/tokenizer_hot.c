@@ -155,7 +155,31 @@ static bool are_parts_free(const ct_tokenizer *tok)
     return true;
 }
 
-void cti_encode_prepare(ct_tokenizer *tok)
+/* Which merge two bytes have, by the bytes. */
+static ct_status make_byte_pairs(ct_tokenizer *tok, ct_err *err)
+{
+    tok->byte_pairs = CT_NEW_ARRAY(tok->alloc, uint32_t, 65536, err);
+    int16_t *byte_of = CT_NEW_ARRAY(tok->alloc, int16_t, tok->vocab.n_ids, err); /* byte + 1 by id */
+    if (tok->byte_pairs == NULL || byte_of == NULL) {
+        ct_alloc_free(tok->alloc, byte_of);
+        return CT_ERR_MEMORY;
+    }
+    for (int byte = 0; byte < 256; byte++) {
+        if (tok->raw_ids[byte] >= 0) {
+            byte_of[tok->raw_ids[byte]] = (int16_t)(byte + 1);
+        }
+    }
+    for (int32_t i = 0; i < tok->merges.n; i++) {
+        const cti_merge *m = &tok->merges.list[i];
+        if (byte_of[m->left] > 0 && byte_of[m->right] > 0) {
+            tok->byte_pairs[(byte_of[m->left] - 1) * 256 + byte_of[m->right] - 1] = (uint32_t)i + 1;
+        }
+    }
+    ct_alloc_free(tok->alloc, byte_of);
+    return CT_OK;
+}
+
+ct_status cti_encode_prepare(ct_tokenizer *tok, ct_err *err)
 {
     for (int32_t id = 0; id < tok->vocab.n_ids; id++) {
         tok->longest = tok->vocab.tokens[id].size > tok->longest ? tok->vocab.tokens[id].size : tok->longest;
@@ -177,4 +201,5 @@ void cti_encode_prepare(ct_tokenizer *tok)
     const cti_known last = last_known(tok); /* the splits before it only cut more */
     tok->can_cut = tok->is_raw && (cti_known_tiles(last) || last == CTI_KNOWN_DEEPSEEK) && are_parts_free(tok);
     tok->can_cut_behind_blanks = last != CTI_KNOWN_GPT2;
+    return tok->is_raw ? make_byte_pairs(tok, err) : CT_OK;
 }

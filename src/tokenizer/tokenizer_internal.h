@@ -381,6 +381,7 @@ struct ct_tokenizer {
      * is left out. */
     bool is_raw;
     int32_t raw_ids[256]; /* id of each byte's character, -1: none */
+    uint32_t *byte_pairs; /* owns; NULL where not is_raw: index + 1 of the merge of each two bytes, 0: none */
     cti_known known;      /* the only step but for the last, where it is a known pattern that leaves no gaps */
     const cti_classes *classes;
     bool can_cut, can_cut_behind_blanks; /* see cti_cut() */
@@ -453,7 +454,7 @@ CT_MUST_CHECK ct_status cti_bpe_bytes(const ct_tokenizer *tok, cti_scratch *scra
                                       size_t origin, ct_tokens *tokens, ct_err *err);
 CT_MUST_CHECK ct_status cti_tokens_reserve(ct_tokens *tokens, int64_t n_more, ct_err *err);
 /* tokenizer_hot.c: what the hot path needs of a complete tokenizer; text by a known pattern (tok->known). */
-void cti_encode_prepare(ct_tokenizer *tok);
+CT_MUST_CHECK ct_status cti_encode_prepare(ct_tokenizer *tok, ct_err *err);
 CT_MUST_CHECK ct_status cti_encode_known(const ct_tokenizer *tok, cti_scratch *scratch, const cti_piece *text, ct_tokens *tokens,
                                          ct_err *err);
 /* The first place at or behind `want` where text may be cut so that the parts, encoded one by one, give the ids of the whole; size
