@@ -129,7 +129,7 @@ enum {
 CT_MUST_CHECK ct_status ct_tokenizer_encode(const ct_tokenizer *tokenizer, const void *text, size_t size,
                                             unsigned flags, ct_tokens *tokens, ct_err *err);
 
-/* The same with buffers and a word cache (2.3 MiB) kept between calls. One thread at a time. */
+/* The same with buffers and a word cache (2.5 MiB) kept between calls. One thread at a time. */
 typedef struct ct_encoder ct_encoder;
 CT_MUST_CHECK ct_status ct_encoder_create(const ct_alloc *alloc, const ct_tokenizer *tokenizer /* borrowed */,
                                           ct_encoder **out_encoder, ct_err *err);

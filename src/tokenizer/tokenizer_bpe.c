@@ -125,30 +125,24 @@ static size_t merge_short(const ct_tokenizer *tok, const unsigned char *bytes, i
 }
 
 /* --- long words: an entry of the heap is a rank, above the index of the left one of the pair. An entry whose pair has been merged
- * meanwhile is known by the rank: no other pair has it. --- */
+ * meanwhile is known by the rank, which is not that of the pair there now. Four children a node: half the levels of a binary heap,
+ * and those of a node are in one line of the cache. --- */
 
-static const cti_merge *merge_at(const cti_merges *merges, cti_scratch *s, int32_t at)
-{
-    const int32_t next = s->links[at].next;
-    if (s->ids[at] < 0 || next < 0) {
-        return NULL;
-    }
-    s->n_lookups++;
-    return cti_merges_find(merges, s->ids[at], s->ids[next]);
-}
-
-/* Puts the pair that begins at `at` into the heap if it is one that merges. The heap has room: see merge_long. */
+/* Notes the pair that begins at `at`, and puts it into the heap if it is one that merges. The heap has room: see merge_long. */
 static void consider(const cti_merges *merges, cti_scratch *s, int32_t at)
 {
-    const cti_merge *m = merge_at(merges, s, at);
+    const int32_t next = s->links[at].next;
+    const cti_merge *m = next >= 0 ? cti_merges_find(merges, s->ids[at], s->ids[next]) : NULL;
+    s->n_lookups++;
+    s->pairs[at] = m;
     if (m == NULL) {
         return;
     }
     const uint64_t entry = (uint64_t)(uint32_t)m->rank << 32 | (uint32_t)at;
     size_t i = s->n_heap++;
-    while (i > 0 && entry < s->heap[(i - 1) / 2]) {
-        s->heap[i] = s->heap[(i - 1) / 2];
-        i = (i - 1) / 2;
+    while (i > 0 && entry < s->heap[(i - 1) / 4]) {
+        s->heap[i] = s->heap[(i - 1) / 4];
+        i = (i - 1) / 4;
     }
     s->heap[i] = entry;
 }
@@ -158,16 +152,16 @@ static uint64_t pop(cti_scratch *s)
     const uint64_t top = s->heap[0], last = s->heap[--s->n_heap];
     size_t at = 0;
     for (;;) {
-        size_t child = 2 * at + 1;
-        if (child >= s->n_heap) {
+        const size_t first = 4 * at + 1, end = first + 4 < s->n_heap ? first + 4 : s->n_heap;
+        size_t least = first;
+        for (size_t i = first + 1; i < end; i++) {
+            least = s->heap[i] < s->heap[least] ? i : least;
+        }
+        if (first >= s->n_heap || s->heap[least] >= last) {
             break;
         }
-        child += child + 1 < s->n_heap && s->heap[child + 1] < s->heap[child];
-        if (s->heap[child] >= last) {
-            break;
-        }
-        s->heap[at] = s->heap[child];
-        at = child;
+        s->heap[at] = s->heap[least];
+        at = least;
     }
     s->heap[at] = last;
     return top;
@@ -175,19 +169,19 @@ static uint64_t pop(cti_scratch *s)
 
 static ct_status long_reserve(cti_scratch *s, size_t n, ct_err *err)
 {
-    /* n - 1 pairs to begin with; each of at most n - 1 merges takes one out and adds two. */
-    if (2 * n > s->cap_heap) {
-        const size_t cap = n + n / 4;
-        cti_link *links = ct_alloc_resize(s->alloc, s->links, cap, sizeof *links, err);
-        s->links = links ? links : s->links;
-        uint64_t *heap = links ? ct_alloc_resize(s->alloc, s->heap, 2 * cap, sizeof *heap, err) : NULL;
-        if (heap == NULL) {
-            return CT_ERR_MEMORY;
-        }
-        s->heap = heap;
-        s->cap_heap = 2 * cap;
+    if (n <= s->cap_long) {
+        return CT_OK;
     }
-    return CT_OK;
+    const size_t cap = n + n / 4;
+    cti_link *links = ct_alloc_resize(s->alloc, s->links, cap, sizeof *links, err);
+    s->links = links ? links : s->links;
+    const cti_merge **pairs = links ? ct_alloc_resize(s->alloc, s->pairs, cap, sizeof *pairs, err) : NULL;
+    s->pairs = pairs ? pairs : s->pairs;
+    /* n - 1 pairs to begin with; each of at most n - 1 merges takes one out and adds two. */
+    uint64_t *heap = pairs ? ct_alloc_resize(s->alloc, s->heap, 2 * cap, sizeof *heap, err) : NULL;
+    s->heap = heap ? heap : s->heap;
+    s->cap_long = heap ? cap : 0;
+    return heap ? CT_OK : CT_ERR_MEMORY;
 }
 
 /* Merges n symbols of s->ids in place. */
@@ -205,13 +199,14 @@ static ct_status merge_long(const cti_merges *merges, cti_scratch *s, size_t *n,
     while (s->n_heap > 0) {
         const uint64_t entry = pop(s);
         const int32_t at = (int32_t)(uint32_t)entry;
-        const cti_merge *m = merge_at(merges, s, at);
+        const cti_merge *m = s->pairs[at];
         if (m == NULL || (uint32_t)m->rank != (uint32_t)(entry >> 32)) {
             continue;
         }
         const int32_t right = s->links[at].next, next = s->links[right].next, prev = s->links[at].prev;
         s->ids[at] = m->id;
         s->ids[right] = -1;
+        s->pairs[right] = NULL;
         s->links[at].next = next;
         if (next >= 0) {
             s->links[next].prev = at;
@@ -346,10 +341,26 @@ static inline ct_status cached(const ct_tokenizer *tok, cti_scratch *s, const ch
     return CT_OK;
 }
 
+/* Behind the blanks' marks at p and what follows up to the next mark. */
+static const char *mark_end(const char *p, const char *end)
+{
+    while (end - p >= 3 && memcmp(p, CTI_MARK, 3) == 0) {
+        p += 3;
+    }
+    const char *next = memmem(p, (size_t)(end - p), CTI_MARK, 3);
+    return next ? next : end;
+}
+
 ct_status cti_bpe_word(const ct_tokenizer *tok, cti_scratch *s, const char *word, size_t size, size_t origin, ct_tokens *tokens,
                        ct_err *err)
 {
-    return cached(tok, s, word, size, origin, tokens, word_uncached, err);
+    const char *p = word, *end = word + size;
+    while (tok->parts_at_mark && end - p > CTI_CACHE_WORD) {
+        const char *stop = mark_end(p, end);
+        CT_TRY(cached(tok, s, p, (size_t)(stop - p), origin, tokens, word_uncached, err));
+        p = stop;
+    }
+    return p < end ? cached(tok, s, p, (size_t)(end - p), origin, tokens, word_uncached, err) : CT_OK;
 }
 
 ct_status cti_bpe_bytes(const ct_tokenizer *tok, cti_scratch *s, const char *word, size_t size, size_t origin, ct_tokens *tokens,

@@ -105,7 +105,7 @@ enum {
     CTI_CACHE_SET_BITS = 15,
     CTI_CACHE_LONG_WORD = 64,
     CTI_CACHE_LONG_IDS = 15,
-    CTI_CACHE_LONGS = 2048
+    CTI_CACHE_LONGS = 4096
 };
 
 /* A short word, zeros behind it, its size in the last byte: two of these are one line of the processor's cache. */

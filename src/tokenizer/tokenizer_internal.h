@@ -345,9 +345,10 @@ typedef struct cti_scratch {
     cti_piece whole; /* the only piece where there are no steps */
     int32_t *ids;    /* owns: symbols of one word */
     size_t cap_ids;
-    cti_link *links; /* owns */
+    cti_link *links; /* owns; these three are of long words */
+    const cti_merge **pairs; /* owns: the merge of ids[i] and its neighbour, NULL: none */
     uint64_t *heap;  /* owns: rank and index of ids */
-    size_t n_heap, cap_heap;
+    size_t n_heap, cap_long;
     uint64_t n_lookups; /* pairs looked up in long words so far, for tests */
     cti_cache *cache;   /* owns; NULL: no cache */
     cti_str piece;          /* WordPiece */
@@ -369,6 +370,9 @@ typedef enum cti_model_kind {
 
 enum { CTI_PLACE_INSIDE, CTI_PLACE_FIRST, CTI_PLACE_LAST, CTI_PLACE_COUNT }; /* of a token in a text */
 
+/* U+2581, SentencePiece's mark for a blank. */
+#define CTI_MARK "\xe2\x96\x81"
+
 struct ct_tokenizer {
     const ct_alloc *alloc; /* borrows */
     ct_tokenizer_options options;
@@ -384,6 +388,7 @@ struct ct_tokenizer {
     uint32_t *byte_pairs; /* owns; NULL where not is_raw: index + 1 of the merge of each two bytes, 0: none */
     cti_known known;      /* the only step but for the last, where it is a known pattern that leaves no gaps */
     const cti_classes *classes;
+    bool parts_at_mark;                  /* a word may be cut before CTI_MARK: see cti_bpe_word() */
     bool can_cut, can_cut_behind_blanks; /* see cti_cut() */
     int32_t longest;        /* bytes of the longest token */
     bool *is_model;         /* owns: by id; false where the token is not the model's (a hole, or added only) */

@@ -244,6 +244,7 @@ void cti_scratch_deinit(cti_scratch *scratch)
     ct_alloc_free(scratch->alloc, scratch->points);
     ct_alloc_free(scratch->alloc, scratch->ids);
     ct_alloc_free(scratch->alloc, scratch->links);
+    ct_alloc_free(scratch->alloc, scratch->pairs);
     ct_alloc_free(scratch->alloc, scratch->heap);
     cti_cache_destroy(&scratch->cache);
     *scratch = (cti_scratch){0};
