@@ -22,7 +22,7 @@
  * tokenizer_normalize, tokenizer_split, tokenizer_regex, tokenizer_added (added tokens), tokenizer_bpe, tokenizer_vocab
  * (tables), tokenizer_encode, tokenizer_decode, tokenizer_train. What makes encoding fast (tokenizer_fast.h):
  * tokenizer_known and tokenizer_words.h (published split patterns, matched by hand), tokenizer_classes (their table of
- * characters), tokenizer_cache (of words), tokenizer_hot (the loop);
+ * characters), tokenizer_cache (of words), tokenizer_hot (the loop), tokenizer_bpe_long;
  * tokenizer_batch (threads).
  */
 #ifndef CTI_TOKENIZER_TOKENIZER_H

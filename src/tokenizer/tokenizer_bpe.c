@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The model: one word becomes characters, and characters are merged, lowest rank first, leftmost first among equals.
  *
- * Short words scan an array for the lowest rank; long ones keep candidates in a heap over a linked list, so that a
- * word of n characters costs O(n log n). Both give the same ids. */
+ * Short words scan an array for the lowest rank; long ones are in tokenizer_bpe_long.c. Both give the same ids. */
 #include "tokenizer/tokenizer_internal.h"
 
 enum { SHORT_WORD = 32 };
@@ -124,108 +123,6 @@ static size_t merge_short(const ct_tokenizer *tok, const unsigned char *bytes, i
     return n;
 }
 
-/* --- long words: an entry of the heap is a rank, above the index of the left one of the pair. An entry whose pair has been merged
- * meanwhile is known by the rank, which is not that of the pair there now. Four children a node: half the levels of a binary heap,
- * and those of a node are in one line of the cache. --- */
-
-/* Notes the pair that begins at `at`, and puts it into the heap if it is one that merges. The heap has room: see merge_long. */
-static void consider(const cti_merges *merges, cti_scratch *s, int32_t at)
-{
-    const int32_t next = s->links[at].next;
-    const cti_merge *m = next >= 0 ? cti_merges_find(merges, s->ids[at], s->ids[next]) : NULL;
-    s->n_lookups++;
-    s->pairs[at] = m;
-    if (m == NULL) {
-        return;
-    }
-    const uint64_t entry = (uint64_t)(uint32_t)m->rank << 32 | (uint32_t)at;
-    size_t i = s->n_heap++;
-    while (i > 0 && entry < s->heap[(i - 1) / 4]) {
-        s->heap[i] = s->heap[(i - 1) / 4];
-        i = (i - 1) / 4;
-    }
-    s->heap[i] = entry;
-}
-
-static uint64_t pop(cti_scratch *s)
-{
-    const uint64_t top = s->heap[0], last = s->heap[--s->n_heap];
-    size_t at = 0;
-    for (;;) {
-        const size_t first = 4 * at + 1, end = first + 4 < s->n_heap ? first + 4 : s->n_heap;
-        size_t least = first;
-        for (size_t i = first + 1; i < end; i++) {
-            least = s->heap[i] < s->heap[least] ? i : least;
-        }
-        if (first >= s->n_heap || s->heap[least] >= last) {
-            break;
-        }
-        s->heap[at] = s->heap[least];
-        at = least;
-    }
-    s->heap[at] = last;
-    return top;
-}
-
-static ct_status long_reserve(cti_scratch *s, size_t n, ct_err *err)
-{
-    if (n <= s->cap_long) {
-        return CT_OK;
-    }
-    const size_t cap = n + n / 4;
-    cti_link *links = ct_alloc_resize(s->alloc, s->links, cap, sizeof *links, err);
-    s->links = links ? links : s->links;
-    const cti_merge **pairs = links ? ct_alloc_resize(s->alloc, s->pairs, cap, sizeof *pairs, err) : NULL;
-    s->pairs = pairs ? pairs : s->pairs;
-    /* n - 1 pairs to begin with; each of at most n - 1 merges takes one out and adds two. */
-    uint64_t *heap = pairs ? ct_alloc_resize(s->alloc, s->heap, 2 * cap, sizeof *heap, err) : NULL;
-    s->heap = heap ? heap : s->heap;
-    s->cap_long = heap ? cap : 0;
-    return heap ? CT_OK : CT_ERR_MEMORY;
-}
-
-/* Merges n symbols of s->ids in place. */
-static ct_status merge_long(const cti_merges *merges, cti_scratch *s, size_t *n, ct_err *err)
-{
-    CT_TRY(long_reserve(s, *n, err));
-    const int32_t count = (int32_t)*n;
-    s->n_heap = 0;
-    for (int32_t i = 0; i < count; i++) {
-        s->links[i] = (cti_link){.prev = i - 1, .next = i + 1 < count ? i + 1 : -1};
-    }
-    for (int32_t i = 0; i < count; i++) {
-        consider(merges, s, i);
-    }
-    while (s->n_heap > 0) {
-        const uint64_t entry = pop(s);
-        const int32_t at = (int32_t)(uint32_t)entry;
-        const cti_merge *m = s->pairs[at];
-        if (m == NULL || (uint32_t)m->rank != (uint32_t)(entry >> 32)) {
-            continue;
-        }
-        const int32_t right = s->links[at].next, next = s->links[right].next, prev = s->links[at].prev;
-        s->ids[at] = m->id;
-        s->ids[right] = -1;
-        s->pairs[right] = NULL;
-        s->links[at].next = next;
-        if (next >= 0) {
-            s->links[next].prev = at;
-        }
-        consider(merges, s, at);
-        if (prev >= 0) {
-            consider(merges, s, prev);
-        }
-    }
-    size_t kept = 0;
-    for (int32_t i = 0; i < count; i++) {
-        if (s->ids[i] >= 0) {
-            s->ids[kept++] = s->ids[i];
-        }
-    }
-    *n = kept;
-    return CT_OK;
-}
-
 static ct_status ids_reserve(cti_scratch *s, size_t n, ct_err *err)
 {
     if (n > INT32_MAX / 4) {
@@ -249,7 +146,7 @@ static ct_status merge_and_push(const ct_tokenizer *tok, cti_scratch *s, const c
     if (n <= SHORT_WORD) {
         n = merge_short(tok, (const unsigned char *)bytes, s->ids, n);
     } else {
-        CT_TRY(merge_long(&tok->merges, s, &n, err));
+        CT_TRY(cti_merge_long(&tok->merges, &s->long_word, s->ids, &n, err));
     }
     return push_ids(tokens, s->ids, n, err);
 }

@@ -327,9 +327,25 @@ void cti_trie_deinit(cti_trie *trie, const ct_alloc *alloc);
 
 /* --- a call's scratch memory --- */
 
-typedef struct cti_link {
-    int32_t prev, next; /* indices of ids, -1 at the ends */
-} cti_link;
+typedef struct cti_heap {
+    uint64_t *entries; /* owns */
+    size_t n, cap;
+} cti_heap;
+/* What merging a long word needs (tokenizer_bpe_long.c). Zero-initialise with the allocator; for one tokenizer only. */
+typedef struct cti_long_word {
+    const ct_alloc *alloc;   /* borrows */
+    struct cti_link *links;  /* own */
+    const cti_merge **pairs; /* of each symbol and its right neighbour, NULL: they do not merge */
+    struct cti_node *nodes;
+    size_t cap; /* symbols; nodes: twice as many */
+    int32_t free_node;
+    struct cti_queue *queues; /* by merge */
+    cti_heap ranks, strays;
+    uint64_t n_lookups; /* pairs looked up so far, for tests */
+} cti_long_word;
+void cti_long_word_deinit(cti_long_word *word);
+/* Merges n symbols in place. */
+CT_MUST_CHECK ct_status cti_merge_long(const cti_merges *merges, cti_long_word *word, int32_t *ids, size_t *n, ct_err *err);
 
 typedef struct cti_scratch {
     const ct_alloc *alloc; /* borrows */
@@ -345,11 +361,7 @@ typedef struct cti_scratch {
     cti_piece whole; /* the only piece where there are no steps */
     int32_t *ids;    /* owns: symbols of one word */
     size_t cap_ids;
-    cti_link *links; /* owns; these three are of long words */
-    const cti_merge **pairs; /* owns: the merge of ids[i] and its neighbour, NULL: none */
-    uint64_t *heap;  /* owns: rank and index of ids */
-    size_t n_heap, cap_long;
-    uint64_t n_lookups; /* pairs looked up in long words so far, for tests */
+    cti_long_word long_word;
     cti_cache *cache;   /* owns; NULL: no cache */
     cti_str piece;          /* WordPiece */
     struct cti_best *best;  /* owns; Unigram: by byte of the word, one more */

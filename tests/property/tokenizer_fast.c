@@ -506,10 +506,10 @@ static void *long_words(void *out_ok)
             }
             for (size_t n = N / 8; n <= N; n *= 8) {
                 ct_tokens ids = {.alloc = alloc};
-                s.n_lookups = 0;
+                s.long_word.n_lookups = 0;
                 const ct_status st = cti_bpe_bytes(tok, &s, text, n, 0, &ids, NULL);
                 ct_tokens_deinit(&ids);
-                if (st != CT_OK || s.n_lookups > 3 * n) { /* n - 1 pairs, at most n - 1 merges with two new pairs each */
+                if (st != CT_OK || s.long_word.n_lookups > 3 * n) { /* n - 1 pairs, at most n - 1 merges with two new pairs each */
                     return NULL;
                 }
             }
