@@ -43,8 +43,6 @@ ct_status cti_http_try(cti_http *http, const cti_http_get *get, cti_http_answer 
 #include <string.h>
 #include <strings.h>
 
-#include "base/json.h"
-
 #define CURL_FUNCTIONS(X)                                                                                                          \
     X(global_init) X(global_cleanup) X(easy_init) X(easy_setopt) X(easy_perform) X(easy_getinfo) X(easy_reset) X(easy_cleanup)     \
     X(easy_strerror) X(slist_append) X(slist_free_all) X(url) X(url_set) X(url_get) X(url_cleanup) X(free)
@@ -223,109 +221,11 @@ const ct_hub_request *cti_http_request(const cti_http *http)
 
 /* --- what libcurl calls --- */
 
-/* The server's words into `to`, without what must not be shown. */
-static void quote_server(const cti_http *h, const char *text, size_t size, char to[CTI_HUB_SHOWN_BYTES])
-{
-    const char *token = h->request->token;
-    if (token != NULL && memmem(text, size, token, strlen(token)) != NULL) {
-        (void)snprintf(to, CTI_HUB_SHOWN_BYTES, "(its words hold the token and are not shown)");
-        return;
-    }
-    (void)cti_hub_shown(text, size, to);
-}
-
-/* `<url>; rel="next"` among the comma-separated links of RFC 8288. */
-static void read_link(cti_http_answer *a, const char *value, size_t size)
-{
-    for (const char *at = value, *end = value + size; at < end;) {
-        const char *open = memchr(at, '<', (size_t)(end - at));
-        const char *close = open != NULL ? memchr(open, '>', (size_t)(end - open)) : NULL;
-        if (close == NULL) {
-            return;
-        }
-        const char *next = memchr(close, '<', (size_t)(end - close));
-        const size_t n_params = (size_t)((next != NULL ? next : end) - close), n_url = (size_t)(close - open - 1);
-        if ((memmem(close, n_params, "rel=\"next\"", 10) != NULL || memmem(close, n_params, "rel=next", 8) != NULL) &&
-            n_url < sizeof a->next_url) {
-            memcpy(a->next_url, open + 1, n_url);
-            a->next_url[n_url] = '\0';
-            return;
-        }
-        at = next != NULL ? next : end;
-    }
-}
-
-static void copy_value(char *to, size_t cap, const char *value, size_t size)
-{
-    if (size < cap) {
-        memcpy(to, value, size);
-        to[size] = '\0';
-    }
-}
-
-/* "api";r=0;t=55: no request is left for 55 seconds (draft-ietf-httpapi-ratelimit-headers); what Hugging Face sends with 429. */
-static void read_ratelimit(cti_http_answer *a, const char *value)
-{
-    const char *t = strstr(value, ";t=");
-    long seconds;
-    if (t != NULL && sscanf(t + 3, "%9ld", &seconds) == 1 && a->status == 429 && (double)seconds > a->retry_after_s) {
-        a->retry_after_s = (double)seconds;
-    }
-}
-
-static void read_header(exchange *x, const char *name, size_t n_name, const char *value, size_t size)
-{
-    cti_http_answer *a = x->answer;
-    char text[512] = "";
-    copy_value(text, sizeof text, value, size);
-#define IS(wanted) (n_name == sizeof(wanted) - 1 && strncasecmp(name, wanted, n_name) == 0)
-    if (IS("etag") && text[0] == '"') {
-        copy_value(a->etag, sizeof a->etag, value, size);
-    } else if (IS("content-range")) {
-        int64_t from, to, total;
-        const int n = sscanf(text, "bytes %" SCNd64 "-%" SCNd64 "/%" SCNd64, &from, &to, &total);
-        a->range_from = n >= 2 ? from : -1;
-        a->range_total = n == 3 ? total : -1;
-    } else if (IS("link")) {
-        read_link(a, value, size);
-    } else if (IS("ratelimit")) {
-        read_ratelimit(a, text);
-    } else if (IS("x-error-code")) {
-        copy_value(a->error_code, sizeof a->error_code, value, size);
-    } else if (IS("x-error-message")) {
-        quote_server(x->http, value, size, a->error_text);
-    }
-#undef IS
-}
-
 static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 {
     exchange *x = ctx;
-    size_t bytes = size * n;
-    const size_t all = bytes;
-    if (bytes >= 5 && memcmp(data, "HTTP/", 5) == 0) { /* another response: what came before was 100-continue or the like */
-        const char *blank = memchr(data, ' ', bytes);
-        long status = 0;
-        *x->answer = (cti_http_answer){.content_bytes = -1, .range_from = -1, .range_total = -1};
-        if (blank != NULL && (size_t)(data + bytes - blank) > 3) {
-            char digits[4] = {blank[1], blank[2], blank[3], '\0'};
-            (void)sscanf(digits, "%ld", &status);
-        }
-        x->answer->status = status;
-        return all;
-    }
-    const char *colon = memchr(data, ':', bytes);
-    if (colon != NULL) {
-        const char *value = colon + 1, *end = data + bytes;
-        while (value < end && (*value == ' ' || *value == '\t')) {
-            value++;
-        }
-        while (end > value && (end[-1] == '\r' || end[-1] == '\n' || end[-1] == ' ')) {
-            end--;
-        }
-        read_header(x, data, (size_t)(colon - data), value, (size_t)(end - value));
-    }
-    return all;
+    cti_http_read_header(x->answer, data, size * n, x->http->request->token);
+    return size * n;
 }
 
 static bool is_content(long status)
@@ -455,7 +355,7 @@ static ct_status trouble(exchange *x, CURLcode code, const char *host)
     }
     char shown[CTI_HUB_SHOWN_BYTES];
     const char *said = h->error[0] != '\0' ? h->error : h->curl.easy_strerror(code);
-    quote_server(h, said, strlen(said), shown);
+    cti_http_quote(said, strlen(said), r->token, shown);
     const bool is_tls = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CONNECT_ERROR || code == CURLE_SSL_CERTPROBLEM ||
                         code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_CIPHER || code == CURLE_SSL_ISSUER_ERROR;
     if (is_tls) {
@@ -477,22 +377,6 @@ static ct_status trouble(exchange *x, CURLcode code, const char *host)
     return CT_FAIL(x->err, x->answer->is_retryable ? CT_ERR_PEER : CT_ERR_IO, "'%s' cannot be reached: %s", host, shown);
 }
 
-/* The reason in the body of a refusal: Hugging Face {"error": ...}, ModelScope {"Message": ...}. */
-static void read_refusal(exchange *x)
-{
-    json_t *root = NULL;
-    if (is_content(x->answer->status) || x->answer->error_text[0] != '\0' || x->n_said == 0 ||
-        cti_json_parse(x->said, x->n_said, "", &root, NULL) != CT_OK) {
-        return;
-    }
-    const json_t *text = json_object_get(root, "Message");
-    text = json_is_string(text) ? text : json_object_get(root, "error");
-    if (json_is_string(text)) {
-        quote_server(x->http, json_string_value(text), json_string_length(text), x->answer->error_text);
-    }
-    json_decref(root);
-}
-
 static ct_status perform(exchange *x, const char *url, const origin *to)
 {
     cti_http *h = x->http;
@@ -512,7 +396,9 @@ static ct_status perform(exchange *x, const char *url, const origin *to)
         if (st == CT_OK && is_content(x->answer->status)) {
             st = begin(x); /* an empty body */
         }
-        read_refusal(x);
+        if (!is_content(x->answer->status)) {
+            cti_http_read_refusal(x->answer, x->said, x->n_said, h->request->token);
+        }
     }
     h->curl.slist_free_all(headers);
     return st;

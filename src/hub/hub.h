@@ -19,7 +19,7 @@
  * SHA-256 and SHA-1 are our own hundred lines (sha.c): libcrypto would be the only other thing to need, and it is two megabytes.
  *
  * Files: download (the whole, lock, room on the disk), transfer (one file), service (URLs, words for a service's refusals), http
- * (waiting between tries), http_curl (libcurl: one GET with redirects), listing (JSON to files), names (names that are refused), select (which
+ * (waiting between tries), http_curl (libcurl: one GET with redirects), http_headers, listing (JSON to files), names (names that are refused), select (which
  * files), folder (the check), sha.
  */
 #ifndef CTI_HUB_HUB_H

@@ -89,6 +89,15 @@ const ct_hub_request *cti_http_request(const cti_http *http);
 /* One try. OK: a status came, and the whole body of it. Redirects are followed, at most 10, with the token only where the endpoint is. */
 CT_MUST_CHECK ct_status cti_http_try(cti_http *http, const cti_http_get *get, cti_http_answer *out_answer, ct_err *err);
 
+/* --- http_headers.c --- */
+
+/* Adds what one header says; a status line begins a new answer. token: must not be shown; may be NULL. */
+void cti_http_read_header(cti_http_answer *answer, const char *line, size_t size, const char *token);
+/* The reason in the body of a refusal, where no header gave one. */
+void cti_http_read_refusal(cti_http_answer *answer, const char *body, size_t size, const char *token);
+/* Words from outside, fit to be shown. */
+void cti_http_quote(const char *text, size_t size, const char *token, char to[CTI_HUB_SHOWN_BYTES]);
+
 /* --- http.c --- */
 
 bool cti_http_status_is_retryable(long status);

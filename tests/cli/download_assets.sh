@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: slow
 # download-assets against both services' APIs, as they are when nothing goes wrong: what is taken, checks, tokens, pages, redirects.
-source "$(dirname "$0")/../helpers/hub.bash"
+here=$(cd "$(dirname "$0")" && pwd)
+source "$here/../helpers/hub.bash"
+
+# No other command pays for libcurl.
+! ldd "$bin" 2>/dev/null | grep libcurl || fail "ctitan is linked with libcurl"
 
 # All of it, from both services, byte for byte; the path is the last line; a second call asks for the listing only.
 for source in huggingface modelscope; do
@@ -20,6 +24,15 @@ for source in huggingface modelscope; do
     notes 'is there (same checksum)'
     [ -z "$(find assets -name '*.part')" ] || fail "parts are left"
 done
+
+# The addresses are those that the services' own Python clients ask for (tests/parity/hub/clients.py recorded them).
+recorded=$here/../parity/hub/requests.txt
+mkdir -p "$root/org/clients/original"
+for file in config.json original/tokenizer.model 'a b+c%.bin'; do echo words >"$root/org/clients/$file"; done
+faults
+for source in huggingface modelscope; do get 0 --source $source --repo-id org/clients --all --local-dir $source; done
+sed -n 's#org/model#org/clients#; s#=a+b#=a%20b#; s#^/#/#p' "$recorded" | sort >wanted
+cut -d ' ' -f 2 "$root/log" | sort | diff wanted - || fail "other addresses than the services' clients"
 
 # The lines that users type; TorchTitan's spelling of flags too.
 fresh

@@ -79,6 +79,7 @@ static char *slurp(const char *path, size_t *out_size)
     return cti_file_read(ct_alloc_system(), path, 0, &data, out_size, &err) == CT_OK ? data : NULL;
 }
 
+static char *in_root(const char *fmt, ...) CT_PRINTF(1, 2);
 static char *in_root(const char *fmt, ...)
 {
     cti_str s = {.alloc = ct_alloc_system()};
@@ -174,6 +175,9 @@ static int get_query(const request *r, const char *name, char *to, size_t cap)
         const size_t n = strcspn(at, "&");
         if (strncmp(at, name, strlen(name)) == 0 && at[strlen(name)] == '=') {
             (void)snprintf(to, cap, "%.*s", (int)(n - strlen(name) - 1), at + strlen(name) + 1);
+            for (char *c = to; *c != '\0'; c++) {
+                *c = (char)(*c == '+' ? ' ' : *c);
+            }
             decode(to);
             return 1;
         }
@@ -609,7 +613,7 @@ int main(int argc, char **argv)
                 continue;
             }
             request *r = calloc(1, sizeof *r);
-            pthread_t thread;
+            pthread_t thread = {0};
             if (r == NULL) {
                 die("hub_server: memory");
             }
