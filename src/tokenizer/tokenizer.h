@@ -13,10 +13,11 @@
  * A loop over many documents keeps one ct_encoder per thread: the same call, with its buffers and a bounded cache of
  * words kept between documents.
  *
- * What is read: a Hugging Face folder with `tokenizer.json` (model BPE), or `vocab.json` + `merges.txt` (GPT-2's
- * byte-level BPE), and beside it `tokenizer_config.json`. A component or a value that would change ids and that is
- * not implemented is refused by name when the folder is opened; nothing is skipped. What is not read: SentencePiece
- * and tiktoken `.model` files, WordPiece, Unigram and WordLevel models, chat templates.
+ * What is read (docs/tokenizers.md has the table): a Hugging Face folder with `tokenizer.json`, all its models and nearly all
+ * its components; `vocab.json` or `vocab.txt` with `merges.txt` (GPT-2's byte-level BPE) or without (one word a text, as in
+ * TorchTitan); a tiktoken `tokenizer.model` (Llama 3's). Beside it `tokenizer_config.json` and, for what that does not name,
+ * `special_tokens_map.json`. A component or a value that would change ids and that is not implemented is refused by name when
+ * the folder is opened; nothing is skipped. What is not read: SentencePiece's `.model` files.
  *
  * Files: tokenizer_open (folder, config), tokenizer_json (tokenizer.json), tokenizer_pipeline (components),
  * tokenizer_normalize, tokenizer_split, tokenizer_regex, tokenizer_added (added tokens), tokenizer_bpe, tokenizer_vocab
@@ -86,6 +87,12 @@ int32_t ct_tokenizer_id_of(const ct_tokenizer *tokenizer, const char *token, siz
 const char *ct_tokenizer_token_of(const ct_tokenizer *tokenizer, int32_t id, size_t *out_size);
 bool ct_tokenizer_is_special(const ct_tokenizer *tokenizer, int32_t id);
 int32_t ct_tokenizer_n_merges(const ct_tokenizer *tokenizer);
+/* "BPE", "WordPiece", "WordLevel" or "Unigram". */
+const char *ct_tokenizer_model_kind(const ct_tokenizer *tokenizer);
+/* Lines (each ended by a newline): each part of the pipeline with the names of its components. Borrowed. */
+const char *ct_tokenizer_pipeline(const ct_tokenizer *tokenizer);
+/* chat_template.jinja, or the member of tokenizer_config.json, is in the folder. */
+bool ct_tokenizer_has_chat_template(const ct_tokenizer *tokenizer);
 /* Lines (each ended by a newline) that a program logs after opening: which file was read; and what the user should know,
  * such as a missing tokenizer_config.json. "" where there are none. Borrowed. */
 const char *ct_tokenizer_notes(const ct_tokenizer *tokenizer);

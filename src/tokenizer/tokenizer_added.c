@@ -141,6 +141,13 @@ bool cti_added_next(const ct_tokenizer *tok, const cti_trie tries[2], bool match
         for (size_t after = end; token->rstrip && end < size && cti_is_space(char_at(text, size, end, &after));) {
             end = after;
         }
+        if (token->lstrip && at < walk->place) { /* it begins among the blanks that the token before took */
+            start = walk->place;
+            if (start >= end) { /* and ends there: nothing is left of it, as in the library */
+                at = walk->search - 1;
+                continue;
+            }
+        }
         walk->token = (cti_hit){.added = value, .start = start, .end = end};
         *out_hit = walk->token;
         if (walk->place < start) {

@@ -58,6 +58,40 @@ static ct_status parse_decoder_table(ct_tokenizer *tok, const json_t *table, con
     return CT_OK;
 }
 
+/* The token of a role, added where it is not known. *out is left alone where the file names none. */
+static ct_status parse_role(ct_tokenizer *tok, const json_t *root, const char *key, const char *name, int32_t *out, ct_err *err)
+{
+    const json_t *value = json_object_get(root, key);
+    if (value == NULL || json_is_null(value) || (json_is_string(value) && json_string_length(value) == 0)) {
+        return CT_OK;
+    }
+    char where[512];
+    (void)snprintf(where, sizeof where, "%.350s: %s", name, key);
+    cti_added token;
+    CT_TRY(token_of(value, &token, where, err));
+    token.special = true;
+    CT_TRY(put_token(tok, token, where, err));
+    if (out != NULL) {
+        *out = cti_vocab_find(&tok->vocab, token.content, token.size);
+    }
+    return CT_OK;
+}
+
+ct_status cti_special_map_parse(ct_tokenizer *tok, const json_t *root, const char *name, ct_err *err)
+{
+    static const char *const keys[] = {"bos_token", "eos_token", "pad_token"};
+    int32_t *const roles[] = {&tok->bos_id, &tok->eos_id, &tok->pad_id};
+    if (!json_is_object(root)) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "%s: not a JSON object", name);
+    }
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (*roles[i] < 0) {
+            CT_TRY(parse_role(tok, root, keys[i], name, roles[i], err));
+        }
+    }
+    return CT_OK;
+}
+
 ct_status cti_tokenizer_config_parse(ct_tokenizer *tok, const json_t *root, const char *name, ct_err *err)
 {
     static const char *const keys[] = {"bos_token", "eos_token",  "pad_token", "unk_token",
@@ -68,20 +102,10 @@ ct_status cti_tokenizer_config_parse(ct_tokenizer *tok, const json_t *root, cons
     int32_t *const roles[] = {&tok->bos_id, &tok->eos_id, &tok->pad_id};
     CT_TRY(parse_decoder_table(tok, json_object_get(root, "added_tokens_decoder"), name, err));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const json_t *value = json_object_get(root, keys[i]);
-        if (value == NULL || json_is_null(value) || (json_is_string(value) && json_string_length(value) == 0)) {
-            continue;
-        }
-        char where[512];
-        (void)snprintf(where, sizeof where, "%.350s: %s", name, keys[i]);
-        cti_added token;
-        CT_TRY(token_of(value, &token, where, err));
-        token.special = true;
-        CT_TRY(put_token(tok, token, where, err));
-        if (i < 3) {
-            *roles[i] = cti_vocab_find(&tok->vocab, token.content, token.size);
-        }
+        CT_TRY(parse_role(tok, root, keys[i], name, i < 3 ? roles[i] : NULL, err));
     }
+    const json_t *chat = json_object_get(root, "chat_template");
+    tok->has_chat_template |= chat != NULL && !json_is_null(chat);
     bool bos = false, eos = false;
     CT_TRY(cti_get_bool(root, "add_bos_token", false, name, &bos, err));
     CT_TRY(cti_get_bool(root, "add_eos_token", false, name, &eos, err));

@@ -191,30 +191,32 @@ ct_status cti_decode_prepare(ct_tokenizer *tok, cti_scratch *scratch, ct_err *er
     return st;
 }
 
-/* Where a text of tokens is at. */
-typedef struct place {
-    bool started;    /* a token came before */
-    int32_t n_strip; /* how often the mark may still be taken off */
-} place;
-
-/* Appends one token's bytes. */
-static void emit(const ct_tokenizer *tok, int32_t id, bool is_last, place *at, cti_str *out)
+/* Appends one token's bytes. *started: a token came before. */
+static void emit(const ct_tokenizer *tok, int32_t id, bool is_last, bool *started, cti_str *out)
 {
     const cti_decoded *first = &tok->decoded[CTI_PLACE_FIRST], *last = &tok->decoded[CTI_PLACE_LAST];
-    const cti_decoded *table = !at->started && first->at ? first : is_last && last->at ? last : &tok->decoded[CTI_PLACE_INSIDE];
+    const cti_decoded *table = !*started && first->at ? first : is_last && last->at ? last : &tok->decoded[CTI_PLACE_INSIDE];
     const char *bytes = cti_str_text(&table->bytes) + table->at[id];
     size_t size = table->at[id + 1] - table->at[id];
-    if (at->started && !tok->has_decoder) {
+    if (*started && !tok->has_decoder) {
         cti_str_add_char(out, ' ');
     }
-    const size_t n = strlen(tok->strip_mark);
-    for (; at->n_strip > 0 && size >= n && memcmp(bytes, tok->strip_mark, n) == 0; at->n_strip--) {
-        bytes += n;
-        size -= n;
-    }
-    at->n_strip = size > 0 ? 0 : at->n_strip;
-    at->started = true;
+    *started = true;
     cti_str_add_n(out, bytes, size);
+}
+
+/* Takes the mark off the beginning of a whole text. */
+static void strip_start(const ct_tokenizer *tok, cti_str *out, size_t start)
+{
+    const size_t n = strlen(tok->strip_mark);
+    size_t from = start;
+    for (int32_t i = 0; i < tok->strip_count && out->len - from >= n && memcmp(out->data + from, tok->strip_mark, n) == 0; i++) {
+        from += n;
+    }
+    if (from > start) {
+        memmove(out->data + start, out->data + from, out->len - from + 1);
+        out->len -= from - start;
+    }
 }
 
 static ct_status check_id(const ct_tokenizer *tok, int32_t id, ct_err *err)
@@ -230,7 +232,7 @@ ct_status ct_tokenizer_decode(const ct_tokenizer *tok, const int32_t *ids, int64
 {
     const size_t before = out->len;
     const bool skips = (flags & CT_DECODE_SKIP_SPECIAL) != 0;
-    place at = {.n_strip = tok->strip_count};
+    bool started = false;
     int64_t n = n_ids; /* up to the last one that is shown */
     for (int64_t i = 0; i < n_ids; i++) {
         CT_TRY(check_id(tok, ids[i], err));
@@ -240,10 +242,13 @@ ct_status ct_tokenizer_decode(const ct_tokenizer *tok, const int32_t *ids, int64
     }
     for (int64_t i = 0; i < n; i++) {
         if (!(skips && tok->special[ids[i]])) {
-            emit(tok, ids[i], i + 1 == n, &at, out);
+            emit(tok, ids[i], i + 1 == n, &started, out);
         }
     }
     const ct_status st = cti_str_check(out, err);
+    if (st == CT_OK && started) {
+        strip_start(tok, out, before);
+    }
     if (st != CT_OK && out->len > before) {
         out->len = before;
         out->data[before] = '\0';
@@ -253,15 +258,19 @@ ct_status ct_tokenizer_decode(const ct_tokenizer *tok, const int32_t *ids, int64
 
 /* --- one token at a time --- */
 
-/* Appends whole characters of bytes, U+FFFD for what cannot become one; holds back a beginning. */
-static void push_bytes(ct_decode_stream *stream, const cti_str *bytes, cti_str *out)
+/* Appends whole characters of bytes, U+FFFD for what cannot become one; holds back a beginning. The mark is taken off the
+ * first ones. */
+static void push_bytes(ct_decode_stream *stream, const ct_tokenizer *tok, const cti_str *bytes, cti_str *out)
 {
+    const size_t n_mark = strlen(tok->strip_mark);
     const unsigned char *p = (const unsigned char *)cti_str_text(bytes), *end = p + bytes->len;
     stream->n_held = 0;
     while (p < end) {
         const int n = cti_utf8_len(p, end);
         if (n > 0) {
-            cti_str_add_n(out, p, (size_t)n);
+            const bool strips = stream->n_stripped < tok->strip_count && (size_t)n == n_mark && memcmp(p, tok->strip_mark, n_mark) == 0;
+            stream->n_stripped = strips ? stream->n_stripped + 1 : INT32_MAX;
+            cti_str_add_n(out, p, strips ? 0 : (size_t)n);
             p += n;
             continue;
         }
@@ -272,6 +281,7 @@ static void push_bytes(ct_decode_stream *stream, const cti_str *bytes, cti_str *
             stream->n_held = (int)bad;
         } else {
             cti_str_add(out, "\xef\xbf\xbd");
+            stream->n_stripped = INT32_MAX;
         }
         p += bad;
     }
@@ -289,17 +299,14 @@ ct_status ct_decode_stream_push(ct_decode_stream *stream, const ct_tokenizer *to
     if (stream->owes_blank) { /* the token before was not the last */
         cti_str_add_char(&bytes, ' ');
     }
-    place at = {.started = stream->started, .n_strip = tok->strip_count - stream->n_stripped};
     /* A decoder that treats the last token otherwise makes its suffix a blank: the blank waits for the next token. */
     const cti_decoded *inside = &tok->decoded[CTI_PLACE_INSIDE], *last = &tok->decoded[CTI_PLACE_LAST];
     const size_t n_inside = inside->at[id + 1] - inside->at[id], n_last = last->at ? last->at[id + 1] - last->at[id] : 0;
     stream->owes_blank = last->at && n_inside == n_last + 1 && cti_str_text(&inside->bytes)[inside->at[id + 1] - 1] == ' ';
-    emit(tok, id, stream->owes_blank, &at, &bytes);
-    stream->started = at.started;
-    stream->n_stripped = tok->strip_count - at.n_strip;
+    emit(tok, id, stream->owes_blank, &stream->started, &bytes);
     const ct_status st = cti_str_check(&bytes, err);
     if (st == CT_OK) {
-        push_bytes(stream, &bytes, out);
+        push_bytes(stream, tok, &bytes, out);
     }
     cti_str_deinit(&bytes);
     return st == CT_OK ? cti_str_check(out, err) : st;

@@ -417,6 +417,8 @@ struct ct_tokenizer {
     cti_decoded decoded[CTI_PLACE_COUNT]; /* FIRST and LAST only where the decoder treats them otherwise */
     bool *special;      /* owns: by id */
     cti_str notes, warnings;
+    cti_str pipeline; /* lines: the components by name */
+    bool has_chat_template;
 };
 
 /* --- between files --- */
@@ -510,7 +512,14 @@ CT_MUST_CHECK ct_status cti_merge_add(ct_tokenizer *tok, const char *left, size_
                                       size_t right_size, int64_t rank, const char *where, ct_err *err);
 /* tokenizer_decode.c: fills `decoded` and `special`. */
 CT_MUST_CHECK ct_status cti_decode_prepare(ct_tokenizer *tok, cti_scratch *scratch, ct_err *err);
+CT_MUST_CHECK ct_status cti_add_split_pattern(ct_tokenizer *tok, const char *pattern, ct_err *err);
+/* tokenizer_tiktoken.c: the vocabularies of files without a pipeline. data is size bytes and a NUL. */
+CT_MUST_CHECK ct_status cti_tiktoken_parse(ct_tokenizer *tok, const char *data, size_t size, bool llama3_specials,
+                                           const char *path, ct_err *err);
+CT_MUST_CHECK ct_status cti_vocab_txt_parse(ct_tokenizer *tok, const char *data, size_t size, const char *path, ct_err *err);
 /* tokenizer_config.c */
+/* special_tokens_map.json: BOS, EOS and PAD where nothing else has named them. */
+CT_MUST_CHECK ct_status cti_special_map_parse(ct_tokenizer *tok, const json_t *root, const char *name, ct_err *err);
 CT_MUST_CHECK ct_status cti_tokenizer_config_parse(ct_tokenizer *tok, const json_t *root, const char *name, ct_err *err);
 
 extern const char *const CTI_GPT2_PATTERN;

@@ -47,6 +47,7 @@ void ct_tokenizer_destroy(ct_tokenizer **tokenizer)
     ct_alloc_free(alloc, tok->special);
     cti_str_deinit(&tok->notes);
     cti_str_deinit(&tok->warnings);
+    cti_str_deinit(&tok->pipeline);
     ct_alloc_free(alloc, tok);
     *tokenizer = NULL;
 }
@@ -61,7 +62,7 @@ static ct_tokenizer *tokenizer_new(const ct_alloc *alloc, const ct_tokenizer_opt
     tok->options = options ? *options : (ct_tokenizer_options){0};
     cti_vocab_init(&tok->vocab, alloc);
     tok->bos_id = tok->eos_id = tok->pad_id = tok->unk_id = -1;
-    tok->notes.alloc = tok->warnings.alloc = alloc;
+    tok->notes.alloc = tok->warnings.alloc = tok->pipeline.alloc = alloc;
     if (cti_merges_init(&tok->merges, alloc, err) != CT_OK) {
         ct_tokenizer_destroy(&tok);
     }
@@ -173,25 +174,82 @@ static ct_status parse_merges_file(ct_tokenizer *tok, const char *folder, ct_err
     return st;
 }
 
-/* vocab.json and merges.txt: GPT-2's byte-level BPE. */
-static ct_status open_vocab_and_merges(ct_tokenizer *tok, const char *folder, ct_err *err)
+/* The vocabulary of vocab.json or vocab.txt. */
+static ct_status open_vocab(ct_tokenizer *tok, const char *folder, const char *file, ct_err *err)
 {
-    char *path = cti_path_join(tok->alloc, folder, "vocab.json", err);
-    if (path == NULL) {
-        return CT_ERR_MEMORY;
+    char *path = NULL, *data = NULL;
+    size_t size = 0;
+    json_t *json = NULL;
+    ct_status st = read_in(tok->alloc, folder, file, &path, &data, &size, err);
+    if (st == CT_OK && cti_ends_with(file, ".json")) {
+        st = cti_json_parse(data, size, path, &json, err);
+        st = st == CT_OK ? cti_parse_vocab(tok, json, path, err) : st;
+    } else if (st == CT_OK) {
+        st = cti_vocab_txt_parse(tok, data, size, path, err);
     }
-    json_t *vocab = NULL;
-    ct_status st = cti_json_read_file(tok->alloc, path, &vocab, err);
-    st = st == CT_OK ? cti_parse_vocab(tok, vocab, path, err) : st;
-    json_decref(vocab);
+    json_decref(json);
     ct_alloc_free(tok->alloc, path);
-    CT_TRY(st);
+    ct_alloc_free(tok->alloc, data);
+    cti_str_printf(&tok->notes, "Loading vocabulary from %s\n", file);
+    return st;
+}
+
+/* A vocabulary and merges.txt: GPT-2's byte-level BPE. */
+static ct_status open_vocab_and_merges(ct_tokenizer *tok, const char *folder, const char *file, ct_err *err)
+{
+    CT_TRY(open_vocab(tok, folder, file, err));
     CT_TRY(parse_merges_file(tok, folder, err));
     CT_TRY(cti_model_finish(tok, err));
     CT_TRY(cti_add_byte_level(tok, false, true, err));
     CT_TRY(cti_add_decoder_byte_level(tok, err));
-    cti_str_add(&tok->notes, "Loading vocabulary from vocab.json\nLoading BPE tokenizer from vocab.json + merges.txt\n");
+    cti_str_printf(&tok->notes, "Loading BPE tokenizer from %s + merges.txt\n", file);
+    cti_str_add(&tok->pipeline, "pre_tokenizer: ByteLevel (GPT-2's)\ndecoder: ByteLevel\n");
     return CT_OK;
+}
+
+/* A vocabulary alone: each text is one word, as in TorchTitan, which gives it no pre-tokenizer. */
+static ct_status open_words(ct_tokenizer *tok, const char *folder, const char *file, ct_err *err)
+{
+    CT_TRY(open_vocab(tok, folder, file, err));
+    tok->model = CTI_MODEL_WORDLEVEL;
+    tok->unk_id = cti_vocab_find(&tok->vocab, "[UNK]", 5);
+    cti_str_printf(&tok->notes, "Loading WordLevel tokenizer from %s\n", file);
+    cti_str_printf(&tok->warnings, "'%s' has %s without merges.txt: a whole text is one word, which the vocabulary holds or not\n", folder,
+                   file);
+    cti_str_add(&tok->pipeline, "pre_tokenizer: none\ndecoder: none\n");
+    return CT_OK;
+}
+
+/* Whether tokenizer_config.json says which tokens are added, so that Llama 3's are not. */
+static ct_status config_lists_tokens(ct_tokenizer *tok, const char *folder, bool *out, ct_err *err)
+{
+    *out = false;
+    if (!has_file(tok->alloc, folder, "tokenizer_config.json")) {
+        return CT_OK;
+    }
+    char *path = cti_path_join(tok->alloc, folder, "tokenizer_config.json", err);
+    json_t *json = NULL;
+    const ct_status st = path ? cti_json_read_file(tok->alloc, path, &json, err) : CT_ERR_MEMORY;
+    *out = json_object_size(json_object_get(json, "added_tokens_decoder")) > 0;
+    json_decref(json);
+    ct_alloc_free(tok->alloc, path);
+    return st;
+}
+
+static ct_status open_tiktoken(ct_tokenizer *tok, const char *folder, ct_err *err)
+{
+    bool listed = false;
+    char *path = NULL, *data = NULL;
+    size_t size = 0;
+    CT_TRY(config_lists_tokens(tok, folder, &listed, err));
+    ct_status st = read_in(tok->alloc, folder, "tokenizer.model", &path, &data, &size, err);
+    st = st == CT_OK ? cti_tiktoken_parse(tok, data, size, !listed, path, err) : st;
+    ct_alloc_free(tok->alloc, path);
+    ct_alloc_free(tok->alloc, data);
+    cti_str_printf(&tok->notes, "Loading tiktoken ranks from tokenizer.model, with Llama 3's split pattern%s\n",
+                   listed ? "" : " and special tokens");
+    cti_str_add(&tok->pipeline, "pre_tokenizer: Split (Llama 3's) ByteLevel\ndecoder: ByteLevel\n");
+    return st;
 }
 
 static ct_status open_tokenizer_json(ct_tokenizer *tok, const char *folder, ct_err *err)
@@ -209,48 +267,67 @@ static ct_status open_tokenizer_json(ct_tokenizer *tok, const char *folder, ct_e
     return st;
 }
 
+static ct_status open_special_map(ct_tokenizer *tok, const char *folder, ct_err *err)
+{
+    if (!has_file(tok->alloc, folder, "special_tokens_map.json") || (tok->bos_id >= 0 && tok->eos_id >= 0 && tok->pad_id >= 0)) {
+        return CT_OK;
+    }
+    char *path = cti_path_join(tok->alloc, folder, "special_tokens_map.json", err);
+    json_t *json = NULL;
+    ct_status st = path ? cti_json_read_file(tok->alloc, path, &json, err) : CT_ERR_MEMORY;
+    st = st == CT_OK ? cti_special_map_parse(tok, json, path, err) : st;
+    json_decref(json);
+    ct_alloc_free(tok->alloc, path);
+    return st;
+}
+
 static ct_status open_config(ct_tokenizer *tok, const char *folder, ct_err *err)
 {
-    if (!has_file(tok->alloc, folder, "tokenizer_config.json")) {
+    const bool has_config = has_file(tok->alloc, folder, "tokenizer_config.json");
+    char *path = NULL, *data = NULL;
+    size_t size = 0;
+    ct_status st = has_config ? read_in(tok->alloc, folder, "tokenizer_config.json", &path, &data, &size, err) : CT_OK;
+    st = st == CT_OK && has_config ? parse_config_text(tok, data, size, path, err) : st;
+    ct_alloc_free(tok->alloc, path);
+    ct_alloc_free(tok->alloc, data);
+    CT_TRY(st);
+    CT_TRY(open_special_map(tok, folder, err));
+    tok->has_chat_template |= has_file(tok->alloc, folder, "chat_template.jinja");
+    if (!has_config && tok->bos_id < 0 && tok->eos_id < 0) {
         cti_str_printf(&tok->warnings,
                        "'%s' has no tokenizer_config.json: there is no BOS, EOS or PAD token, and documents are not marked off\n",
                        folder);
-        return CT_OK;
-    }
-    char *path = NULL, *data = NULL;
-    size_t size = 0;
-    ct_status st = read_in(tok->alloc, folder, "tokenizer_config.json", &path, &data, &size, err);
-    st = st == CT_OK ? parse_config_text(tok, data, size, path, err) : st;
-    ct_alloc_free(tok->alloc, path);
-    ct_alloc_free(tok->alloc, data);
-    if (st == CT_OK && tok->eos_id < 0) {
+    } else if (tok->eos_id < 0) {
         cti_str_printf(&tok->warnings, "tokenizer_config.json of '%s' names no eos_token: ends of documents are not marked\n",
                        folder);
     }
-    return st;
+    return CT_OK;
 }
 
 static ct_status open_folder(ct_tokenizer *tok, const char *folder, ct_err *err)
 {
-    static const char looked_for[] = "looked for tokenizer.json, or vocab.json with merges.txt";
+    static const char looked_for[] = "looked for tokenizer.json; vocab.json or vocab.txt, with or without merges.txt; tokenizer.model";
     if (!cti_path_exists(folder)) {
         return CT_FAIL(err, CT_ERR_NOT_FOUND, "tokenizer folder '%s' does not exist (%s in it)", folder, looked_for);
     }
     if (!cti_path_is_dir(folder)) {
         return CT_FAIL(err, CT_ERR_NOT_FOUND, "'%s' is a file; a tokenizer is a folder (%s in it)", folder, looked_for);
     }
-    const bool has_vocab = has_file(tok->alloc, folder, "vocab.json"), has_merges = has_file(tok->alloc, folder, "merges.txt");
+    const char *vocab = has_file(tok->alloc, folder, "vocab.json")  ? "vocab.json"
+                        : has_file(tok->alloc, folder, "vocab.txt") ? "vocab.txt"
+                                                                    : NULL;
+    const bool has_merges = has_file(tok->alloc, folder, "merges.txt");
     if (has_file(tok->alloc, folder, "tokenizer.json")) {
         CT_TRY(open_tokenizer_json(tok, folder, err));
-    } else if (has_vocab && has_merges) {
-        CT_TRY(open_vocab_and_merges(tok, folder, err));
+    } else if (vocab != NULL) {
+        CT_TRY(has_merges ? open_vocab_and_merges(tok, folder, vocab, err) : open_words(tok, folder, vocab, err));
+    } else if (has_file(tok->alloc, folder, "tokenizer.model")) {
+        CT_TRY(open_tiktoken(tok, folder, err));
     } else {
-        const char *hint = has_vocab    ? "; there is vocab.json, but no merges.txt"
-                           : has_merges ? "; there is merges.txt, but no vocab.json"
-                           : has_file(tok->alloc, folder, "tokenizer.model")
-                               ? "; there is tokenizer.model, a format that is not implemented"
-                               : "";
-        return CT_FAIL(err, CT_ERR_NOT_FOUND, "no tokenizer in '%s': %s%s", folder, looked_for, hint);
+        return CT_FAIL(err, CT_ERR_NOT_FOUND, "no tokenizer in '%s': %s%s", folder, looked_for,
+                       has_merges                                                  ? "; there is merges.txt, but no vocabulary"
+                       : has_file(tok->alloc, folder, "original/tokenizer.model") ? "; there is original/tokenizer.model: name that folder"
+                                                                                   : "");
     }
     return open_config(tok, folder, err);
 }
@@ -338,4 +415,20 @@ const char *ct_tokenizer_notes(const ct_tokenizer *tok)
 const char *ct_tokenizer_warnings(const ct_tokenizer *tok)
 {
     return cti_str_text(&tok->warnings);
+}
+
+const char *ct_tokenizer_pipeline(const ct_tokenizer *tok)
+{
+    return cti_str_text(&tok->pipeline);
+}
+
+const char *ct_tokenizer_model_kind(const ct_tokenizer *tok)
+{
+    static const char *const names[CTI_MODEL_COUNT] = {"BPE", "WordPiece", "WordLevel", "Unigram"};
+    return names[tok->model];
+}
+
+bool ct_tokenizer_has_chat_template(const ct_tokenizer *tok)
+{
+    return tok->has_chat_template;
 }

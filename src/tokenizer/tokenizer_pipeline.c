@@ -17,6 +17,7 @@ static ct_status parse_one(ct_tokenizer *tok, const json_t *json, const char *wh
     for (; rows->type != NULL; rows++) {
         if (strcmp(rows->type, type) == 0) {
             CT_TRY(cti_check_keys(json, rows->keys, where, err));
+            cti_str_printf(&tok->pipeline, " %s", type);
             return rows->parse(&(cti_component){.tok = tok, .json = json, .type = type, .where = where}, err);
         }
     }
@@ -52,7 +53,11 @@ static ct_status parse_tree(ct_tokenizer *tok, const json_t *json, const char *w
 ct_status cti_parse_components(ct_tokenizer *tok, const json_t *json, const char *what, const char *list, const char *name,
                                const cti_component_row *rows, ct_err *err)
 {
-    return parse_tree(tok, json, what, list, name, rows, MAX_DEPTH, err);
+    cti_str *line = &tok->pipeline;
+    cti_str_printf(line, "%s:", what);
+    CT_TRY(parse_tree(tok, json, what, list, name, rows, MAX_DEPTH, err));
+    cti_str_add(line, json == NULL || json_is_null(json) ? " none\n" : "\n");
+    return cti_str_check(line, err);
 }
 
 ct_status cti_get_string(const cti_component *c, const char *key, const char **out, size_t *out_size, ct_err *err)
@@ -266,6 +271,11 @@ static ct_status add_split(ct_tokenizer *tok, const char *pattern, cti_behaviour
     cti_step step = {.kind = CTI_STEP_SPLIT, .behaviour = behaviour, .invert = invert};
     CT_TRY(cti_regex_create(tok->alloc, pattern, strlen(pattern), "built-in pattern", &step.pattern.regex, err));
     return add_step(tok, step, err);
+}
+
+ct_status cti_add_split_pattern(ct_tokenizer *tok, const char *pattern, ct_err *err)
+{
+    return add_split(tok, pattern, CTI_BEHAVIOUR_ISOLATED, false, err);
 }
 
 ct_status cti_add_byte_level(ct_tokenizer *tok, bool prefix_space, bool use_regex, ct_err *err)

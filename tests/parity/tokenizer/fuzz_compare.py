@@ -78,7 +78,7 @@ def random_tokenizer(rng):
     if kind == "unigram" and more and rng.random() < 0.7:
         state["model"]["byte_fallback"] = True
     tok = Tokenizer.from_str(json.dumps(state))
-    for text in rng.sample(["<l>", "<r>", "<w>", "<lr>", " word ", "ﬁx", "my_12", "  ", "é", "the", "東京", "x"], rng.randint(0, 5)):
+    for text in rng.sample(["<l>", "<r>", "<w>", "<lr>", " word ", "ﬁx", "my_12", "  ", "éa東", "the", "東京", "x"], rng.randint(0, 5)):
         token = AddedToken(text, lstrip=rng.random() < 0.3, rstrip=rng.random() < 0.3, single_word=rng.random() < 0.3, normalized=rng.random() < 0.5)
         (tok.add_special_tokens if rng.random() < 0.3 else tok.add_tokens)([token])
     dec = {"bytes": [lambda: decoders.ByteLevel()],
