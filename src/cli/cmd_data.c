@@ -47,7 +47,7 @@ ct_status cti_data_call_open_corpus(cti_data_call *call, ct_err *err)
 {
     const cti_data_options *o = call->o;
     const ct_corpus_options options = {.text_field = o->text_field,
-                                       .utf8 = strcmp(o->bad_utf8, "bad") == 0 ? CT_UTF8_BAD : CT_UTF8_REPAIR,
+                                       .utf8 = strcmp(o->invalid_utf8, "bad") == 0 ? CT_UTF8_BAD : CT_UTF8_REPAIR,
                                        .max_document_bytes = o->max_document_bytes,
                                        .begin_id = (int32_t)o->begin_id};
     ct_status st;

@@ -19,7 +19,7 @@ int cti_cmd_data_preview(int argc, char **argv); /* argv[0]: "preview" */
     X(hf_assets_path, STR, "", "", "", "", "", 0, NULL, "inspect, tokenize: tokenizer folder; empty: the one that comes with ctitan") \
     X(special_text, CHOICE, "text", "", "", "text|match", "", 0, NULL, "inspect, tokenize: special tokens spelt out in documents: text, or their ids") \
     X(bad_records, CHOICE, "fail", "", "", "fail|skip", "", 0, NULL, "tokenize: what a document that cannot be used does; skip: it is empty") \
-    X(bad_utf8, CHOICE, "repair", "", "", "repair|bad", "", 0, NULL, "bytes that are no UTF-8 become U+FFFD, or make the document bad") \
+    X(invalid_utf8, CHOICE, "repair", "", "", "repair|bad", "", 0, NULL, "bytes that are no UTF-8 become U+FFFD, or make the document bad") \
     X(max_document_bytes, I64, "268435456", "1", "", "", "bytes", 0, NULL, "a longer document is bad") \
     X(begin_id, I64, "0", "0", "2147483647", "", "", 0, NULL, "llm.c files: id that begins a document; 0: 50256 or 128000, by the file") \
     X(output, STR, "", "", "", "", "", 0, NULL, "tokenize: file X.ctok, or a folder for several") \

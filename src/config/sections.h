@@ -67,6 +67,9 @@ enum { CTI_SET_NO_EFFECT = 256 };
     X(text_field, STR, "text", "1", "", "", "", 0, NULL, "member of each JSON line that holds the text") \
     X(invalid_utf8, CHOICE, "repair", "", "", "repair|bad", "", 0, NULL, \
       "bytes of a text that are no UTF-8: repair makes them U+FFFD, bad makes the document one of bad_records") \
+    X(max_document_bytes, I64, "268435456", "1", "", "", "bytes", 0, NULL, "a longer document is one of bad_records") \
+    X(begin_id, I64, "0", "0", "2147483647", "", "", 0, NULL, \
+      "llm.c's files of tokens: the id that begins a document; 0: 50256 (GPT-2) or 128000 (Llama 3), by the file") \
     X(num_workers, I64, "0", "0", "256", "", "threads", 0, NULL, \
       "threads that tokenize ahead at a lower priority; 0: the thread that makes the batches does it") \
     X(persistent_workers, BOOL, "false", "", "", "", "", CTI_SET_NO_EFFECT, NULL, "keep loader processes") \

@@ -27,7 +27,9 @@ ct_status cti_trainer_open_sources(cti_trainer *t, ct_err *err)
 {
     const cti_dataloader_config *c = CTI_SECTION(t->root, "dataloader", dataloader);
     const ct_corpus_options corpus = {.text_field = c->text_field,
-                                      .utf8 = strcmp(c->invalid_utf8, "bad") == 0 ? CT_UTF8_BAD : CT_UTF8_REPAIR};
+                                      .utf8 = strcmp(c->invalid_utf8, "bad") == 0 ? CT_UTF8_BAD : CT_UTF8_REPAIR,
+                                      .max_document_bytes = c->max_document_bytes,
+                                      .begin_id = (int32_t)c->begin_id}; /* bounds of the setting */
     const ct_sources_options options = {.dataset = c->dataset,
                                         .dataset_path = c->dataset_path,
                                         .share_dir = t->o.share_dir,
