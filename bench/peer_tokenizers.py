@@ -9,7 +9,6 @@ encode_batch_fast (no offsets) of all documents, `encode1` encode() of each; lis
 is decode_batch, `decode1` decode() of each. `train SIZE` is the trainer with our own trainer's settings."""
 import json
 import os
-import resource
 import sys
 import time
 import zlib
@@ -63,7 +62,7 @@ def main():
         else:
             train(texts, int(n))
         seconds = time.perf_counter() - start
-        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        rss = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:")) / 1024
         if what.startswith("encode"):
             ids = [e.ids for e in result]
             del result

@@ -71,9 +71,8 @@ static ct_status trainer_init(ct_tokenizer_trainer *t, const ct_tokenizer_train_
         return CT_ERR_MEMORY;
     }
     CT_TRY(cti_scratch_init(&t->scratch, t->alloc, false, err));
-    t->steps[0] = (cti_step){.kind = CTI_STEP_SPLIT, .behaviour = CTI_BEHAVIOUR_ISOLATED};
-    t->steps[1] = (cti_step){.kind = CTI_STEP_BYTES};
-    return cti_regex_create(t->alloc, pattern, strlen(pattern), "split pattern", &t->steps[0].pattern.regex, err);
+    t->split = (cti_step){.kind = CTI_STEP_SPLIT, .behaviour = CTI_BEHAVIOUR_ISOLATED};
+    return cti_regex_create(t->alloc, pattern, strlen(pattern), "split pattern", &t->split.pattern.regex, err);
 }
 
 ct_status ct_tokenizer_trainer_create(const ct_alloc *alloc, const ct_tokenizer_train_config *config,
@@ -131,7 +130,7 @@ void ct_tokenizer_trainer_destroy(ct_tokenizer_trainer **trainer)
     ct_alloc_free(t->alloc, t->merges);
     cti_vocab_deinit(&t->words);
     cti_vocab_deinit(&t->vocab);
-    cti_step_deinit(&t->steps[0], t->alloc);
+    cti_step_deinit(&t->split, t->alloc);
     cti_scratch_deinit(&t->scratch);
     ct_alloc_free(t->alloc, t);
     *trainer = NULL;
@@ -177,7 +176,7 @@ ct_status ct_tokenizer_trainer_add(ct_tokenizer_trainer *t, const void *text, si
         size = t->scratch.repaired.len;
     }
     cti_piece piece = {.text = p, .size = size, .at_start = true};
-    CT_TRY(cti_pieces_start(&t->scratch, t->steps, 2, &piece, err));
+    CT_TRY(cti_pieces_start(&t->scratch, &t->split, 1, &piece, err));
     for (;;) {
         CT_TRY(cti_pieces_next(&t->scratch, &piece, err));
         if (piece.size == 0) {
@@ -379,15 +378,15 @@ static ct_status lay_out_words(ct_tokenizer_trainer *t, ct_err *err)
     const size_t n_words = (size_t)t->words.n_ids;
     t->word_at = CT_NEW_ARRAY(t->alloc, size_t, n_words, err);
     t->word_size = CT_NEW_ARRAY(t->alloc, int32_t, n_words, err);
-    t->symbols = CT_NEW_ARRAY(t->alloc, int32_t, t->words.bytes.len, err); /* never more symbols than bytes of text */
+    t->symbols = CT_NEW_ARRAY(t->alloc, int32_t, t->words.bytes.len, err);
     if (t->word_at == NULL || t->word_size == NULL || t->symbols == NULL) {
         return CT_ERR_MEMORY;
     }
-    int32_t ids[0x144];
-    for (uint32_t cp = 0; cp <= 0x143; cp++) {
+    int32_t ids[256];
+    for (unsigned byte = 0; byte < 256; byte++) {
         char text[4];
-        const int n = cti_utf8_encode(cp, text);
-        ids[cp] = cti_char_to_byte(cp) >= 0 ? cti_vocab_find(&t->vocab, text, (size_t)n) : -1;
+        const int n = cti_utf8_encode(cti_byte_to_char((unsigned char)byte), text);
+        ids[byte] = cti_vocab_find(&t->vocab, text, (size_t)n);
     }
     size_t n_symbols = 0;
     for (int32_t w = 0; w < t->words.n_ids; w++) {
@@ -395,11 +394,7 @@ static ct_status lay_out_words(ct_tokenizer_trainer *t, ct_err *err)
         const unsigned char *end = p + t->words.tokens[w].size;
         t->word_at[w] = n_symbols;
         while (p < end) {
-            uint32_t cp = 0;
-            const int n = cti_utf8_decode(p, end, &cp);
-            CT_ASSERT(n > 0 && cp < 0x144);
-            t->symbols[n_symbols++] = ids[cp];
-            p += n;
+            t->symbols[n_symbols++] = ids[*p++];
         }
         t->word_size[w] = (int32_t)(n_symbols - t->word_at[w]);
         const int32_t *symbols = t->symbols + t->word_at[w];

@@ -29,9 +29,9 @@ struct ct_tokenizer_trainer {
     char *pattern;        /* owns */
     int32_t vocab_size;
     int64_t min_frequency;
-    cti_step steps[2]; /* split, bytes */
+    cti_step split;
     cti_scratch scratch;
-    cti_vocab words; /* distinct words in the byte alphabet */
+    cti_vocab words; /* distinct words, as bytes */
     int64_t *counts; /* owns: by word */
     size_t cap_counts;
     ct_tokenizer_train_counts seen;
