@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "data/corpus.h"
 #include "tokenizer/tokenizer.h"
 
 /* clang-format off */
@@ -40,18 +41,51 @@ typedef struct call {
     size_t n_args;
 } call;
 
+/* Every document of the files, read as training reads them. */
+static ct_status add_documents(const call *c, ct_tokenizer_trainer *trainer, ct_err *err)
+{
+    const ct_corpus_options how = {.text_field = c->o->field, .cache_dir = ""};
+    ct_corpus *corpus = NULL;
+    ct_reader *reader = NULL;
+    ct_document document;
+    ct_document_init(&document, c->alloc);
+    ct_status st = ct_corpus_open_list(c->alloc, c->args, (int64_t)c->n_args, &how, &corpus, err);
+    st = st == CT_OK ? ct_reader_create(c->alloc, corpus, &reader, err) : st;
+    const int64_t n = st == CT_OK ? ct_corpus_n_documents(corpus) : 0;
+    for (int64_t i = 0; i < n && st == CT_OK; i++) {
+        st = ct_reader_read(reader, i, &document, NULL, NULL, err);
+        if (st == CT_OK && document.kind == CT_DOCUMENT_IDS) {
+            char place[512];
+            ct_corpus_place(corpus, i, place, sizeof place);
+            st = CT_FAIL(err, CT_ERR_USAGE, "%s is made of tokens; a vocabulary is trained on text", place);
+        }
+        st = st == CT_OK ? ct_tokenizer_trainer_add(trainer, cti_str_text(&document.text), document.text.len, err) : st;
+    }
+    ct_reader_destroy(&reader);
+    ct_corpus_destroy(&corpus);
+    ct_document_deinit(&document);
+    return st;
+}
+
 static ct_status cmd_train(const call *c, ct_err *err)
 {
     if (c->n_args == 0 || c->o->output[0] == '\0') {
         return CT_FAIL(err, CT_ERR_USAGE, "wanted: ctitan tokenizer train FILE_OR_FOLDER... --vocab-size N --output DIR");
     }
     const ct_tokenizer_train_config config = {.vocab_size = (int32_t)c->o->vocab_size, .min_frequency = c->o->min_frequency};
-    ct_tokenizer_train_counts counts;
-    CT_TRY(ct_tokenizer_train(c->alloc, &config, c->args, c->n_args, c->o->field, c->o->output, &counts, err));
-    char bytes[32];
-    printf("%s: %" PRId64 " tokens from %" PRId64 " documents (%s, %" PRId64 " distinct words)\n", c->o->output,
-           c->o->vocab_size, counts.n_documents, cti_format_bytes(counts.n_bytes, bytes), counts.n_words);
-    return CT_OK;
+    ct_tokenizer_trainer *trainer = NULL;
+    CT_TRY(ct_tokenizer_trainer_create(c->alloc, &config, &trainer, err));
+    ct_status st = add_documents(c, trainer, err);
+    st = st == CT_OK ? ct_tokenizer_trainer_train(trainer, err) : st;
+    st = st == CT_OK ? ct_tokenizer_trainer_write(trainer, c->o->output, err) : st;
+    if (st == CT_OK) {
+        const ct_tokenizer_train_counts counts = ct_tokenizer_trainer_counts(trainer);
+        char bytes[32];
+        printf("%s: %" PRId64 " tokens from %" PRId64 " documents (%s, %" PRId64 " distinct words)\n", c->o->output,
+               c->o->vocab_size, counts.n_documents, cti_format_bytes(counts.n_bytes, bytes), counts.n_words);
+    }
+    ct_tokenizer_trainer_destroy(&trainer);
+    return st;
 }
 
 static ct_status read_stdin(cti_str *text, ct_err *err)
@@ -265,6 +299,72 @@ static void print_token(const ct_tokenizer *tok, const char *what, int32_t id)
     }
 }
 
+/* Special tokens with their ids; a long list is cut in its middle. */
+static void print_specials(const ct_tokenizer *tok)
+{
+    enum { SHOWN = 12 };
+    int32_t n = 0, at = 0;
+    for (int32_t id = 0; id < ct_tokenizer_vocab_size(tok); id++) {
+        n += ct_tokenizer_is_special(tok, id);
+    }
+    printf("  special tokens: %d\n", n);
+    for (int32_t id = 0; id < ct_tokenizer_vocab_size(tok); id++) {
+        size_t size = 0;
+        if (!ct_tokenizer_is_special(tok, id)) {
+            continue;
+        }
+        const char *text = ct_tokenizer_token_of(tok, id, &size);
+        if (n <= SHOWN + 2 || at < SHOWN || at == n - 1) {
+            printf("    %d %.*s\n", id, (int)size, text);
+        } else if (at == SHOWN) {
+            printf("    ... %d more\n", n - SHOWN - 1);
+        }
+        at++;
+    }
+}
+
+/* The files of a Hugging Face folder, and what it means where one is missing. */
+static ct_status print_files(const ct_alloc *alloc, const char *folder, ct_err *err)
+{
+    static const struct {
+        const char *name, *missing;
+    } rows[] = {
+        {"tokenizer.json", "another format is read, see above"},
+        {"tokenizer_config.json", "BOS, EOS, PAD and the chat template are not known from it"},
+        {"special_tokens_map.json", "not needed where tokenizer_config.json names the tokens"},
+        {"chat_template.jinja", "not needed for pre-training, nor where tokenizer_config.json holds the template"},
+        {"vocab.json", "not needed beside tokenizer.json"},
+        {"vocab.txt", "not needed beside tokenizer.json"},
+        {"merges.txt", "not needed beside tokenizer.json"},
+        {"tokenizer.model", "not needed beside tokenizer.json"},
+        {"config.json", "needed to load or export weights in Hugging Face's form, not for the tokenizer"},
+        {"generation_config.json", "not needed"},
+        {"configuration.json", "not needed (ModelScope's)"},
+        {"model.safetensors.index.json", "needed only to load weights of several files"},
+        {"original", "not needed (Meta's own files)"},
+    };
+    printf("  files:\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *path = cti_path_join(alloc, folder, rows[i].name, err);
+        if (path == NULL) {
+            return CT_ERR_MEMORY;
+        }
+        const bool has = cti_path_exists(path);
+        ct_alloc_free(alloc, path);
+        printf("    %-29s %s%s\n", rows[i].name, has ? "there" : "missing: ", has ? "" : rows[i].missing);
+    }
+    return CT_OK;
+}
+
+static void print_lines(const char *text)
+{
+    while (*text != '\0') {
+        const size_t n = strcspn(text, "\n");
+        printf("  %.*s\n", (int)n, text);
+        text += n + (text[n] == '\n');
+    }
+}
+
 static ct_status cmd_info(const call *c, ct_err *err)
 {
     if (c->n_args != 1) {
@@ -272,14 +372,20 @@ static ct_status cmd_info(const call *c, ct_err *err)
     }
     ct_tokenizer *tok = NULL;
     CT_TRY(ct_tokenizer_open(c->alloc, c->args[0], NULL, &tok, err));
-    printf("%s\n  ids: %d, tokens: %d, merges: %d\n", c->args[0], ct_tokenizer_vocab_size(tok), ct_tokenizer_n_tokens(tok),
-           ct_tokenizer_n_merges(tok));
+    printf("%s\n", c->args[0]);
+    print_lines(ct_tokenizer_notes(tok));
+    printf("  model: %s\n  ids: %d, tokens: %d, merges: %d\n", ct_tokenizer_model_kind(tok), ct_tokenizer_vocab_size(tok),
+           ct_tokenizer_n_tokens(tok), ct_tokenizer_n_merges(tok));
     print_token(tok, "bos", ct_tokenizer_bos_id(tok));
     print_token(tok, "eos", ct_tokenizer_eos_id(tok));
     print_token(tok, "pad", ct_tokenizer_pad_id(tok));
+    print_specials(tok);
+    print_lines(ct_tokenizer_pipeline(tok));
+    printf("  chat template: %s\n", ct_tokenizer_has_chat_template(tok) ? "there" : "none");
+    const ct_status st = print_files(c->alloc, c->args[0], err);
     fputs(ct_tokenizer_warnings(tok), stderr);
     ct_tokenizer_destroy(&tok);
-    return CT_OK;
+    return st;
 }
 
 /* X(name, what it takes, what it does) */
@@ -287,10 +393,10 @@ static const struct {
     const char *name, *args, *what;
     ct_status (*run)(const call *c, ct_err *err);
 } commands[] = {
-    {"train", "FILE_OR_FOLDER... --vocab-size N --output DIR", "trains a byte-level BPE vocabulary on .txt and .jsonl files", cmd_train},
-    {"encode", "DIR TEXT", "prints the ids of a text (- for standard input)", cmd_encode},
-    {"decode", "DIR ID...", "prints the text of ids", cmd_decode},
-    {"info", "DIR", "prints sizes and special tokens", cmd_info},
+    {"train", "FILE_OR_FOLDER... --vocab-size N --output DIR", "trains a byte-level BPE vocabulary on the files that training reads (.jsonl, .txt; also .gz, .zst)", cmd_train},
+    {"encode", "DIR TEXT | DIR --json-lines", "prints the ids of a text (- for standard input), or of each line", cmd_encode},
+    {"decode", "DIR ID... | DIR --json-lines", "prints the text of ids", cmd_decode},
+    {"info", "DIR", "prints what a folder holds: model, sizes, special tokens, pipeline, files", cmd_info},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 

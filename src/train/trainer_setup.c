@@ -341,8 +341,9 @@ static ct_status open_tokenizer(cti_trainer *t, ct_err *err)
     }
     const cti_decoder_config *d = ct_component_values(ct_component_find(t->root, "model_spec.model"));
     if (ct_tokenizer_vocab_size(t->tokenizer) > d->vocab_size) {
-        return CT_FAIL(err, CT_ERR_USAGE, "the tokenizer has %d ids, the model's vocabulary %" PRId64 " rows: --hf-assets-path "
-                       "must name a tokenizer that fits", ct_tokenizer_vocab_size(t->tokenizer), d->vocab_size);
+        return CT_FAIL(err, CT_ERR_USAGE, "the tokenizer has %d ids, the model's vocabulary %" PRId64 " rows: take a model with at least as many "
+                       "rows (--config), or a tokenizer that fits (--hf-assets-path; ctitan tokenizer train FILES --vocab-size %" PRId64
+                       " --output DIR makes one)", ct_tokenizer_vocab_size(t->tokenizer), d->vocab_size, d->vocab_size);
     }
     t->text.tokenizer = t->tokenizer;
     return CT_OK;
