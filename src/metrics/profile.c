@@ -3,6 +3,7 @@
 #include "metrics/profile.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <zlib.h>
 
 #include "base/file.h"

@@ -4,6 +4,9 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -72,7 +75,7 @@ static void add_bar(cti_str *out, double share, int width)
 static void add_curve(cti_str *out, const double *losses, int n, int width)
 {
     static const char *const blocks[8] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    double low = INFINITY, high = -INFINITY;
+    double low = HUGE_VAL, high = -HUGE_VAL;
     for (int i = 0; i < n; i++) {
         low = isfinite(losses[i]) ? fmin(low, losses[i]) : low;
         high = isfinite(losses[i]) ? fmax(high, losses[i]) : high;

@@ -3,6 +3,7 @@
 #include "metrics/series.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/file.h"
 

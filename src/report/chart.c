@@ -54,7 +54,7 @@ static double nice_tick(double span, int n)
 
 static range range_of(const cti_chart *c, bool of_x)
 {
-    range r = {INFINITY, -INFINITY, 1.0};
+    range r = {HUGE_VAL, -HUGE_VAL, 1.0};
     for (size_t k = 0; k < c->n_curves; k++) {
         for (int64_t i = 0; i < c->curves[k].n; i++) {
             const double x = c->curves[k].x[i], y = c->curves[k].y[i];

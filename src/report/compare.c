@@ -2,6 +2,7 @@
 /* Runs summed up, told apart and compared. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "report/report_internal.h"

@@ -2,6 +2,8 @@
 /* What a run left behind, read back. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/json.h"
