@@ -23,7 +23,7 @@
  * tokenizer_normalize, tokenizer_split, tokenizer_regex, tokenizer_added (added tokens), tokenizer_bpe, tokenizer_vocab
  * (tables), tokenizer_encode, tokenizer_decode, tokenizer_train. What makes encoding fast (tokenizer_fast.h):
  * tokenizer_known and tokenizer_words.h (published split patterns, matched by hand), tokenizer_classes (their table of
- * characters), tokenizer_cache (of words), tokenizer_hot (the loop);
+ * characters), tokenizer_cache (of words), tokenizer_hot (the loop), tokenizer_bpe_long;
  * tokenizer_batch (threads).
  */
 #ifndef CTI_TOKENIZER_TOKENIZER_H
@@ -136,7 +136,7 @@ enum {
 CT_MUST_CHECK ct_status ct_tokenizer_encode(const ct_tokenizer *tokenizer, const void *text, size_t size,
                                             unsigned flags, ct_tokens *tokens, ct_err *err);
 
-/* The same with buffers and a word cache (about 1.3 MiB) kept between calls. One thread at a time. */
+/* The same with buffers and a word cache (2.5 MiB) kept between calls. One thread at a time. */
 typedef struct ct_encoder ct_encoder;
 CT_MUST_CHECK ct_status ct_encoder_create(const ct_alloc *alloc, const ct_tokenizer *tokenizer /* borrowed */,
                                           ct_encoder **out_encoder, ct_err *err);

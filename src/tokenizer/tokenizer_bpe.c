@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The model: one word becomes characters, and characters are merged, lowest rank first, leftmost first among equals.
  *
- * Short words scan an array for the lowest rank; long ones keep candidates in a heap over a linked list, so that a
- * word of n characters costs O(n log n). Both give the same ids. */
+ * Short words scan an array for the lowest rank; long ones are in tokenizer_bpe_long.c. Both give the same ids. */
 #include "tokenizer/tokenizer_internal.h"
 
 enum { SHORT_WORD = 32 };
@@ -81,12 +80,20 @@ static ct_status lay_out(const ct_tokenizer *tok, int32_t *ids, const char *word
     return CT_OK;
 }
 
-/* Merges n symbols in place; returns how many are left. */
-static size_t merge_short(const cti_merges *merges, int32_t *ids, size_t n)
+/* The merge of the bytes p[0] and p[1]. */
+static inline const cti_merge *merge_of_bytes(const ct_tokenizer *tok, const unsigned char *p)
 {
+    const uint32_t index = tok->byte_pairs[p[0] * 256u + p[1]];
+    return index > 0 ? &tok->merges.list[index - 1] : NULL;
+}
+
+/* Merges n symbols in place; returns how many are left. bytes: what they stand for, NULL: symbols that are not bytes. */
+static size_t merge_short(const ct_tokenizer *tok, const unsigned char *bytes, int32_t *ids, size_t n)
+{
+    const cti_merges *merges = &tok->merges;
     int32_t rank[SHORT_WORD + 1], merged[SHORT_WORD + 1];
     for (size_t i = 0; i + 1 < n; i++) {
-        const cti_merge *m = cti_merges_find(merges, ids[i], ids[i + 1]);
+        const cti_merge *m = bytes ? merge_of_bytes(tok, bytes + i) : cti_merges_find(merges, ids[i], ids[i + 1]);
         rank[i] = m ? m->rank : INT32_MAX;
         merged[i] = m ? m->id : -1;
     }
@@ -116,113 +123,6 @@ static size_t merge_short(const cti_merges *merges, int32_t *ids, size_t n)
     return n;
 }
 
-/* --- long words: an entry of the heap is a rank, above the index of the left one of the pair. An entry whose pair has been merged
- * meanwhile is known by the rank: no other pair has it. --- */
-
-static const cti_merge *merge_at(const cti_merges *merges, cti_scratch *s, int32_t at)
-{
-    const int32_t next = s->links[at].next;
-    if (s->ids[at] < 0 || next < 0) {
-        return NULL;
-    }
-    s->n_lookups++;
-    return cti_merges_find(merges, s->ids[at], s->ids[next]);
-}
-
-/* Puts the pair that begins at `at` into the heap if it is one that merges. The heap has room: see merge_long. */
-static void consider(const cti_merges *merges, cti_scratch *s, int32_t at)
-{
-    const cti_merge *m = merge_at(merges, s, at);
-    if (m == NULL) {
-        return;
-    }
-    const uint64_t entry = (uint64_t)(uint32_t)m->rank << 32 | (uint32_t)at;
-    size_t i = s->n_heap++;
-    while (i > 0 && entry < s->heap[(i - 1) / 2]) {
-        s->heap[i] = s->heap[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    s->heap[i] = entry;
-}
-
-static uint64_t pop(cti_scratch *s)
-{
-    const uint64_t top = s->heap[0], last = s->heap[--s->n_heap];
-    size_t at = 0;
-    for (;;) {
-        size_t child = 2 * at + 1;
-        if (child >= s->n_heap) {
-            break;
-        }
-        child += child + 1 < s->n_heap && s->heap[child + 1] < s->heap[child];
-        if (s->heap[child] >= last) {
-            break;
-        }
-        s->heap[at] = s->heap[child];
-        at = child;
-    }
-    s->heap[at] = last;
-    return top;
-}
-
-static ct_status long_reserve(cti_scratch *s, size_t n, ct_err *err)
-{
-    /* n - 1 pairs to begin with; each of at most n - 1 merges takes one out and adds two. */
-    if (2 * n > s->cap_heap) {
-        const size_t cap = n + n / 4;
-        cti_link *links = ct_alloc_resize(s->alloc, s->links, cap, sizeof *links, err);
-        s->links = links ? links : s->links;
-        uint64_t *heap = links ? ct_alloc_resize(s->alloc, s->heap, 2 * cap, sizeof *heap, err) : NULL;
-        if (heap == NULL) {
-            return CT_ERR_MEMORY;
-        }
-        s->heap = heap;
-        s->cap_heap = 2 * cap;
-    }
-    return CT_OK;
-}
-
-/* Merges n symbols of s->ids in place. */
-static ct_status merge_long(const cti_merges *merges, cti_scratch *s, size_t *n, ct_err *err)
-{
-    CT_TRY(long_reserve(s, *n, err));
-    const int32_t count = (int32_t)*n;
-    s->n_heap = 0;
-    for (int32_t i = 0; i < count; i++) {
-        s->links[i] = (cti_link){.prev = i - 1, .next = i + 1 < count ? i + 1 : -1};
-    }
-    for (int32_t i = 0; i < count; i++) {
-        consider(merges, s, i);
-    }
-    while (s->n_heap > 0) {
-        const uint64_t entry = pop(s);
-        const int32_t at = (int32_t)(uint32_t)entry;
-        const cti_merge *m = merge_at(merges, s, at);
-        if (m == NULL || (uint32_t)m->rank != (uint32_t)(entry >> 32)) {
-            continue;
-        }
-        const int32_t right = s->links[at].next, next = s->links[right].next, prev = s->links[at].prev;
-        s->ids[at] = m->id;
-        s->ids[right] = -1;
-        s->links[at].next = next;
-        if (next >= 0) {
-            s->links[next].prev = at;
-        }
-        consider(merges, s, at);
-        if (prev >= 0) {
-            consider(merges, s, prev);
-        }
-    }
-    size_t kept = 0;
-    for (int32_t i = 0; i < count; i++) {
-        if (s->ids[i] >= 0) {
-            s->ids[kept++] = s->ids[i];
-        }
-    }
-    *n = kept;
-    return CT_OK;
-}
-
 static ct_status ids_reserve(cti_scratch *s, size_t n, ct_err *err)
 {
     if (n > INT32_MAX / 4) {
@@ -240,12 +140,13 @@ static ct_status ids_reserve(cti_scratch *s, size_t n, ct_err *err)
     return CT_OK;
 }
 
-static ct_status merge_and_push(const ct_tokenizer *tok, cti_scratch *s, size_t n, ct_tokens *tokens, ct_err *err)
+/* bytes: as for merge_short(). */
+static ct_status merge_and_push(const ct_tokenizer *tok, cti_scratch *s, const char *bytes, size_t n, ct_tokens *tokens, ct_err *err)
 {
     if (n <= SHORT_WORD) {
-        n = merge_short(&tok->merges, s->ids, n);
+        n = merge_short(tok, (const unsigned char *)bytes, s->ids, n);
     } else {
-        CT_TRY(merge_long(&tok->merges, s, &n, err));
+        CT_TRY(cti_merge_long(&tok->merges, &s->long_word, s->ids, &n, err));
     }
     return push_ids(tokens, s->ids, n, err);
 }
@@ -271,7 +172,7 @@ static ct_status word_uncached(const ct_tokenizer *tok, cti_scratch *s, const ch
     } else {
         CT_TRY(lay_out(tok, s->ids, word, size, origin, tokens, &n, err));
     }
-    return merge_and_push(tok, s, n, tokens, err);
+    return merge_and_push(tok, s, NULL, n, tokens, err);
 }
 
 static ct_status bytes_uncached(const ct_tokenizer *tok, cti_scratch *s, const char *word, size_t size, size_t origin,
@@ -298,7 +199,7 @@ static ct_status bytes_uncached(const ct_tokenizer *tok, cti_scratch *s, const c
         CT_TRY(cti_str_check(&s->spelt, err));
         return word_uncached(tok, s, cti_str_text(&s->spelt), s->spelt.len, origin, tokens, err);
     }
-    return merge_and_push(tok, s, size, tokens, err);
+    return merge_and_push(tok, s, word, size, tokens, err);
 }
 
 typedef ct_status (*uncached_fn)(const ct_tokenizer *, cti_scratch *, const char *, size_t, size_t, ct_tokens *, ct_err *);
@@ -337,10 +238,26 @@ static inline ct_status cached(const ct_tokenizer *tok, cti_scratch *s, const ch
     return CT_OK;
 }
 
+/* Behind the blanks' marks at p and what follows up to the next mark. */
+static const char *mark_end(const char *p, const char *end)
+{
+    while (end - p >= 3 && memcmp(p, CTI_MARK, 3) == 0) {
+        p += 3;
+    }
+    const char *next = memmem(p, (size_t)(end - p), CTI_MARK, 3);
+    return next ? next : end;
+}
+
 ct_status cti_bpe_word(const ct_tokenizer *tok, cti_scratch *s, const char *word, size_t size, size_t origin, ct_tokens *tokens,
                        ct_err *err)
 {
-    return cached(tok, s, word, size, origin, tokens, word_uncached, err);
+    const char *p = word, *end = word + size;
+    while (tok->parts_at_mark && end - p > CTI_CACHE_WORD) {
+        const char *stop = mark_end(p, end);
+        CT_TRY(cached(tok, s, p, (size_t)(stop - p), origin, tokens, word_uncached, err));
+        p = stop;
+    }
+    return p < end ? cached(tok, s, p, (size_t)(end - p), origin, tokens, word_uncached, err) : CT_OK;
 }
 
 ct_status cti_bpe_bytes(const ct_tokenizer *tok, cti_scratch *s, const char *word, size_t size, size_t origin, ct_tokens *tokens,

@@ -110,6 +110,8 @@ static bool step(decoding *d, const cti_dec *dec, int place, bool is_added, ct_s
     return false;
 }
 
+enum { COPY = 16 }; /* bytes that are copied of a token without asking for its size */
+
 /* The token's text into d->a: as the file spells it; of an added token that is matched in normalized text, its normal form. */
 static ct_status spell(decoding *d, int32_t id, ct_err *err)
 {
@@ -151,6 +153,8 @@ static ct_status decode_all_tokens(decoding *d, int place, ct_err *err)
         cti_str_add_n(&table->bytes, cti_str_text(&d->a), d->a.len);
     }
     table->at[tok->vocab.n_ids] = table->bytes.len;
+    static const char room[COPY] = "";
+    cti_str_add_n(&table->bytes, room, COPY); /* emit_inside() reads beyond */
     CT_TRY(cti_str_check(&d->a, err));
     CT_TRY(cti_str_check(&d->b, err));
     return cti_str_check(&table->bytes, err);
@@ -219,6 +223,31 @@ static void strip_start(const ct_tokenizer *tok, cti_str *out, size_t start)
     }
 }
 
+/* Appends tokens that are neither the first nor the last. */
+static void emit_inside(const ct_tokenizer *tok, const int32_t *ids, int64_t n, bool skips, cti_str *out)
+{
+    const cti_decoded *table = &tok->decoded[CTI_PLACE_INSIDE];
+    const char *bytes = cti_str_text(&table->bytes);
+    for (int64_t i = 0; i < n; i++) {
+        const size_t start = table->at[ids[i]], size = table->at[ids[i] + 1] - start;
+        if (skips && tok->special[ids[i]]) {
+            continue;
+        }
+        if (out->cap - out->len < size + COPY && !cti_str_reserve(out, size + COPY + 3 * (size_t)(n - i))) {
+            return;
+        }
+        char *to = out->data + out->len;
+        memcpy(to, bytes + start, COPY);
+        if (size > COPY) {
+            memcpy(to + COPY, bytes + start + COPY, size - COPY);
+        }
+        out->len += size;
+    }
+    if (out->data != NULL) {
+        out->data[out->len] = '\0';
+    }
+}
+
 static ct_status check_id(const ct_tokenizer *tok, int32_t id, ct_err *err)
 {
     if (!cti_vocab_has(&tok->vocab, id)) {
@@ -234,13 +263,20 @@ ct_status ct_tokenizer_decode(const ct_tokenizer *tok, const int32_t *ids, int64
     const bool skips = (flags & CT_DECODE_SKIP_SPECIAL) != 0;
     bool started = false;
     int64_t n = n_ids; /* up to the last one that is shown */
+    const bool has_holes = tok->vocab.n_tokens < tok->vocab.n_ids;
     for (int64_t i = 0; i < n_ids; i++) {
-        CT_TRY(check_id(tok, ids[i], err));
+        if (has_holes || (uint32_t)ids[i] >= (uint32_t)tok->vocab.n_ids) {
+            CT_TRY(check_id(tok, ids[i], err));
+        }
     }
     while (n > 0 && skips && tok->special[ids[n - 1]]) {
         n--;
     }
     for (int64_t i = 0; i < n; i++) {
+        if (started && tok->has_decoder && i + 1 < n) {
+            emit_inside(tok, ids + i, n - 1 - i, skips, out);
+            i = n - 1;
+        }
         if (!(skips && tok->special[ids[i]])) {
             emit(tok, ids[i], i + 1 == n, &started, out);
         }

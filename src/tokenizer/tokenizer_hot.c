@@ -155,7 +155,66 @@ static bool are_parts_free(const ct_tokenizer *tok)
     return true;
 }
 
-void cti_encode_prepare(ct_tokenizer *tok)
+/* Which merge two bytes have, by the bytes. */
+static ct_status make_byte_pairs(ct_tokenizer *tok, ct_err *err)
+{
+    tok->byte_pairs = CT_NEW_ARRAY(tok->alloc, uint32_t, 65536, err);
+    int16_t *byte_of = CT_NEW_ARRAY(tok->alloc, int16_t, tok->vocab.n_ids, err); /* byte + 1 by id */
+    if (tok->byte_pairs == NULL || byte_of == NULL) {
+        ct_alloc_free(tok->alloc, byte_of);
+        return CT_ERR_MEMORY;
+    }
+    for (int byte = 0; byte < 256; byte++) {
+        if (tok->raw_ids[byte] >= 0) {
+            byte_of[tok->raw_ids[byte]] = (int16_t)(byte + 1);
+        }
+    }
+    for (int32_t i = 0; i < tok->merges.n; i++) {
+        const cti_merge *m = &tok->merges.list[i];
+        if (byte_of[m->left] > 0 && byte_of[m->right] > 0) {
+            tok->byte_pairs[(byte_of[m->left] - 1) * 256 + byte_of[m->right] - 1] = (uint32_t)i + 1;
+        }
+    }
+    ct_alloc_free(tok->alloc, byte_of);
+    return CT_OK;
+}
+
+static bool holds_late_mark(const char *text, size_t size)
+{
+    for (size_t i = 1; i + 3 <= size; i++) {
+        if (memcmp(text + i, CTI_MARK, 3) == 0 && (i < 3 || memcmp(text + i - 3, CTI_MARK, 3) != 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a word may be cut before each mark that follows another character: where no merge makes a token that holds these two,
+ * nothing is ever merged across. The mark must have a token, and so must, in one way or another, every other character: with one
+ * left out, its neighbours would meet. */
+static bool parts_at_mark(const ct_tokenizer *tok)
+{
+    bool all_bytes = tok->byte_fallback;
+    for (int byte = 0; byte < 256; byte++) {
+        all_bytes = all_bytes && tok->byte_ids[byte] >= 0;
+    }
+    if (tok->model != CTI_MODEL_BPE || tok->is_raw || tok->prefix || tok->suffix || tok->ignore_merges ||
+        cti_model_id(tok, CTI_MARK, 3) < 0 || (tok->unk_id < 0 && !all_bytes)) {
+        return false;
+    }
+    if (tok->unk_id >= 0 && memmem(cti_vocab_text(&tok->vocab, tok->unk_id), (size_t)tok->vocab.tokens[tok->unk_id].size, CTI_MARK, 3)) {
+        return false;
+    }
+    for (int32_t i = 0; i < tok->merges.n; i++) {
+        const int32_t id = tok->merges.list[i].id;
+        if (holds_late_mark(cti_vocab_text(&tok->vocab, id), (size_t)tok->vocab.tokens[id].size)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+ct_status cti_encode_prepare(ct_tokenizer *tok, ct_err *err)
 {
     for (int32_t id = 0; id < tok->vocab.n_ids; id++) {
         tok->longest = tok->vocab.tokens[id].size > tok->longest ? tok->vocab.tokens[id].size : tok->longest;
@@ -174,7 +233,9 @@ void cti_encode_prepare(ct_tokenizer *tok)
         const cti_known known = cti_regex_known(split->pattern.regex, &tok->classes);
         tok->known = cti_known_tiles(known) ? known : CTI_KNOWN_NONE;
     }
+    tok->parts_at_mark = parts_at_mark(tok);
     const cti_known last = last_known(tok); /* the splits before it only cut more */
     tok->can_cut = tok->is_raw && (cti_known_tiles(last) || last == CTI_KNOWN_DEEPSEEK) && are_parts_free(tok);
     tok->can_cut_behind_blanks = last != CTI_KNOWN_GPT2;
+    return tok->is_raw ? make_byte_pairs(tok, err) : CT_OK;
 }

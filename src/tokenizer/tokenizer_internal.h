@@ -327,9 +327,25 @@ void cti_trie_deinit(cti_trie *trie, const ct_alloc *alloc);
 
 /* --- a call's scratch memory --- */
 
-typedef struct cti_link {
-    int32_t prev, next; /* indices of ids, -1 at the ends */
-} cti_link;
+typedef struct cti_heap {
+    uint64_t *entries; /* owns */
+    size_t n, cap;
+} cti_heap;
+/* What merging a long word needs (tokenizer_bpe_long.c). Zero-initialise with the allocator; for one tokenizer only. */
+typedef struct cti_long_word {
+    const ct_alloc *alloc;   /* borrows */
+    struct cti_link *links;  /* own */
+    const cti_merge **pairs; /* of each symbol and its right neighbour, NULL: they do not merge */
+    struct cti_node *nodes;
+    size_t cap; /* symbols; nodes: twice as many */
+    int32_t free_node;
+    struct cti_queue *queues; /* by merge */
+    cti_heap ranks, strays;
+    uint64_t n_lookups; /* pairs looked up so far, for tests */
+} cti_long_word;
+void cti_long_word_deinit(cti_long_word *word);
+/* Merges n symbols in place. */
+CT_MUST_CHECK ct_status cti_merge_long(const cti_merges *merges, cti_long_word *word, int32_t *ids, size_t *n, ct_err *err);
 
 typedef struct cti_scratch {
     const ct_alloc *alloc; /* borrows */
@@ -345,10 +361,7 @@ typedef struct cti_scratch {
     cti_piece whole; /* the only piece where there are no steps */
     int32_t *ids;    /* owns: symbols of one word */
     size_t cap_ids;
-    cti_link *links; /* owns */
-    uint64_t *heap;  /* owns: rank and index of ids */
-    size_t n_heap, cap_heap;
-    uint64_t n_lookups; /* pairs looked up in long words so far, for tests */
+    cti_long_word long_word;
     cti_cache *cache;   /* owns; NULL: no cache */
     cti_str piece;          /* WordPiece */
     struct cti_best *best;  /* owns; Unigram: by byte of the word, one more */
@@ -369,6 +382,9 @@ typedef enum cti_model_kind {
 
 enum { CTI_PLACE_INSIDE, CTI_PLACE_FIRST, CTI_PLACE_LAST, CTI_PLACE_COUNT }; /* of a token in a text */
 
+/* U+2581, SentencePiece's mark for a blank. */
+#define CTI_MARK "\xe2\x96\x81"
+
 struct ct_tokenizer {
     const ct_alloc *alloc; /* borrows */
     ct_tokenizer_options options;
@@ -381,8 +397,10 @@ struct ct_tokenizer {
      * is left out. */
     bool is_raw;
     int32_t raw_ids[256]; /* id of each byte's character, -1: none */
+    uint32_t *byte_pairs; /* owns; NULL where not is_raw: index + 1 of the merge of each two bytes, 0: none */
     cti_known known;      /* the only step but for the last, where it is a known pattern that leaves no gaps */
     const cti_classes *classes;
+    bool parts_at_mark;                  /* a word may be cut before CTI_MARK: see cti_bpe_word() */
     bool can_cut, can_cut_behind_blanks; /* see cti_cut() */
     int32_t longest;        /* bytes of the longest token */
     bool *is_model;         /* owns: by id; false where the token is not the model's (a hole, or added only) */
@@ -455,7 +473,7 @@ CT_MUST_CHECK ct_status cti_bpe_bytes(const ct_tokenizer *tok, cti_scratch *scra
                                       size_t origin, ct_tokens *tokens, ct_err *err);
 CT_MUST_CHECK ct_status cti_tokens_reserve(ct_tokens *tokens, int64_t n_more, ct_err *err);
 /* tokenizer_hot.c: what the hot path needs of a complete tokenizer; text by a known pattern (tok->known). */
-void cti_encode_prepare(ct_tokenizer *tok);
+CT_MUST_CHECK ct_status cti_encode_prepare(ct_tokenizer *tok, ct_err *err);
 CT_MUST_CHECK ct_status cti_encode_known(const ct_tokenizer *tok, cti_scratch *scratch, const cti_piece *text, ct_tokens *tokens,
                                          ct_err *err);
 /* The first place at or behind `want` where text may be cut so that the parts, encoded one by one, give the ids of the whole; size

@@ -14,6 +14,7 @@ void ct_tokenizer_destroy(ct_tokenizer **tokenizer)
     cti_vocab_deinit(&tok->vocab);
     cti_merges_deinit(&tok->merges);
     ct_alloc_free(alloc, tok->is_model);
+    ct_alloc_free(alloc, tok->byte_pairs);
     ct_alloc_free(alloc, tok->prefix);
     ct_alloc_free(alloc, tok->suffix);
     ct_alloc_free(alloc, tok->scores);
@@ -81,7 +82,7 @@ static ct_status tokenizer_finish(ct_tokenizer *tok, ct_err *err)
     st = st == CT_OK ? cti_decode_prepare(tok, &scratch, err) : st;
     cti_scratch_deinit(&scratch);
     CT_TRY(st);
-    cti_encode_prepare(tok);
+    CT_TRY(cti_encode_prepare(tok, err));
     CT_TRY(cti_str_check(&tok->notes, err));
     return cti_str_check(&tok->warnings, err);
 }

@@ -220,6 +220,7 @@ ct_status cti_scratch_init(cti_scratch *scratch, const ct_alloc *alloc, bool cac
                              .norm_a = {.alloc = alloc},
                              .norm_b = {.alloc = alloc},
                              .spelt = {.alloc = alloc},
+                             .long_word = {.alloc = alloc},
                              .piece = {.alloc = alloc}};
     CT_TRY(cti_matcher_create(alloc, &scratch->matcher, err));
     return cache ? cti_cache_create(alloc, &scratch->cache, err) : CT_OK;
@@ -243,8 +244,7 @@ void cti_scratch_deinit(cti_scratch *scratch)
     ct_alloc_free(scratch->alloc, scratch->frames);
     ct_alloc_free(scratch->alloc, scratch->points);
     ct_alloc_free(scratch->alloc, scratch->ids);
-    ct_alloc_free(scratch->alloc, scratch->links);
-    ct_alloc_free(scratch->alloc, scratch->heap);
+    cti_long_word_deinit(&scratch->long_word);
     cti_cache_destroy(&scratch->cache);
     *scratch = (cti_scratch){0};
 }
