@@ -4,7 +4,7 @@
  *
  *   main.c   the list of commands            cmd_train.c   train                cmd_run.c   run (the launcher)
  *   cmd_config.c  cmd_data.c  cmd_tokenizer.c  cmd_generate.c  cmd_overrides.c  cmd_plan.c  cmd_report.c
- *   cmd_download_assets.c
+ *   cmd_download_assets.c  cmd_completion.c
  *   env.c    what every command that trains needs: registry, plug-ins, folders
  */
 #ifndef CTI_CLI_CLI_H
@@ -30,5 +30,7 @@ const ct_backend *const *cti_backends(void);
 /* Prints "ctitan <command>: <message>" on stderr and gives the exit code of the status. */
 int cti_report(const char *command, ct_status status, const ct_err *err);
 const char *cti_version_text(void);
+/* The commands, in order; false at the end. */
+bool cti_command_at(size_t i, const char **out_name, const char **out_what);
 
 #endif

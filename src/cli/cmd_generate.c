@@ -92,7 +92,7 @@ static ct_status open_model(session *s, const ct_backend *backend, ct_err *err)
         return CT_FAIL(err, CT_ERR_UNSUPPORTED, "'%s' holds a model of family '%s'; llama3 is known", ct_ckpt_path(s->ckpt), name);
     }
     CT_TRY(ct_tree_create(s->alloc, &s->tree, err));
-    CT_TRY(cti_llama3_spec(s->tree, flavor, &spec, err));
+    CT_TRY(cti_llama3_spec_saved(s->alloc, s->tree, flavor, json_object_get(ct_ckpt_extra(s->ckpt), "config"), &spec, err));
     CT_TRY(cti_generator_create(s->alloc, backend, spec, s->prompt.n + s->o->max_new_tokens, &s->gen, err));
     if (ct_tokenizer_vocab_size(s->tokenizer) > s->gen->vocab_size) {
         return CT_FAIL(err, CT_ERR_USAGE, "the tokenizer has %d ids, the model's vocabulary %" PRId64 " rows",

@@ -5,6 +5,7 @@
 
 #include "base/nearest.h"
 #include "cli/cli.h"
+#include "cli/cmd_completion.h"
 #include "cli/cmd_config.h"
 #include "cli/cmd_data.h"
 #include "cli/cmd_download_assets.h"
@@ -28,7 +29,8 @@
     X("report", cti_cmd_report, "draw what runs left behind, and say where they part")                               \
     X("config", cti_cmd_config, "print every setting of a run with where it comes from")                             \
     X("tokenizer", cti_cmd_tokenizer, "train a vocabulary; encode, decode, inspect")                                 \
-    X("download-assets", cti_cmd_download_assets, "fetch a tokenizer, or a whole model, from Hugging Face or ModelScope")
+    X("download-assets", cti_cmd_download_assets, "fetch a tokenizer, or a whole model, from Hugging Face or ModelScope")  \
+    X("completion", cti_cmd_completion, "a script for bash or zsh that completes commands, flags and values")
 
 typedef struct command {
     const char *name;
@@ -41,6 +43,16 @@ static const command commands[] = {
 #undef COMMAND_ROW
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+bool cti_command_at(size_t i, const char **out_name, const char **out_what)
+{
+    if (i >= N_COMMANDS) {
+        return false;
+    }
+    *out_name = commands[i].name;
+    *out_what = commands[i].what;
+    return true;
+}
 
 static void print_usage(FILE *to)
 {

@@ -137,6 +137,9 @@ CT_MUST_CHECK ct_status cti_config_json(ct_tree *tree, ct_component *root, json_
 CT_MUST_CHECK ct_status cti_config_json_sources(ct_tree *tree, ct_component *root, json_t **out_json, ct_err *err);
 /* One line each: "training.steps = 10  (registry)". Without `all`, the fields of a model's parts only where someone set them. */
 CT_MUST_CHECK ct_status cti_config_text(ct_tree *tree, ct_component *root, bool all, cti_str *out, ct_err *err);
+/* "training.seq_len 128 -> 64, …": what shapes the training and is another in `saved`, the settings of a checkpoint (cti_config_json); ""
+ * where nothing is. */
+CT_MUST_CHECK ct_status cti_config_changes(ct_tree *tree, ct_component *root, const json_t *saved, cti_str *out, ct_err *err);
 /* Files that --config reads back to the same settings, sources included: every value, the registry function as `module` and `base`,
  * and under `given` what was asked for by name. YAML leaves out the parts of the model that follow from its sizes.
  * ERR_USAGE for a text that is no UTF-8. Caller: json_decref. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "config/config_internal.h"
 
 /* ---- one value as JSON ----------------------------------------------------------------------------------------- */
@@ -233,6 +234,74 @@ ct_status cti_config_text(ct_tree *tree, ct_component *root, bool all, cti_str *
             return CT_ERR_MEMORY;
         }
         cti_str_printf(out, "%s = %s  (%s)\n", s->path, value, cti_setting_source(s));
+    }
+    return cti_str_check(out, err);
+}
+
+/* ---- changes --------------------------------------------------------------------------------------------------- */
+
+/* The saved value of a setting; NULL where there is none. */
+static const json_t *saved_value(const json_t *saved, const char *path)
+{
+    char name[128];
+    while (saved != NULL && *path != '\0') {
+        const size_t n = strcspn(path, ".");
+        int64_t index;
+        if (n >= sizeof name) {
+            return NULL;
+        }
+        memcpy(name, path, n);
+        name[n] = '\0';
+        saved = json_is_array(saved) ? (cti_parse_i64(name, &index) ? json_array_get(saved, (size_t)index) : NULL)
+                                     : json_object_get(saved, name);
+        path += n + (path[n] == '.');
+    }
+    return saved;
+}
+
+/* The layout is not among them: any one reads a checkpoint of any other. */
+static bool shapes_training(const cti_setting *s)
+{
+    static const char *const sections[] = {"training.", "optimizer.", "lr_scheduler.", "dataloader.", "tokenizer.", "model_spec.", "loss.", "override."};
+    bool is = cti_str_eq(s->path, "debug.seed");
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+        is = is || cti_starts_with(s->path, sections[i]);
+    }
+    return is && s->is_listed && (s->field->flags & CTI_SET_NO_EFFECT) == 0;
+}
+
+static ct_status add_json(cti_str *out, const json_t *json, ct_err *err)
+{
+    char *text = NULL;
+    CT_TRY(cti_json_dump(out->alloc, json, 0, &text, err));
+    cti_str_add_n(out, text, strcspn(text, "\n"));
+    ct_alloc_free(out->alloc, text);
+    return CT_OK;
+}
+
+ct_status cti_config_changes(ct_tree *tree, ct_component *root, const json_t *saved, cti_str *out, ct_err *err)
+{
+    cti_settings settings;
+    CT_TRY(cti_settings_list(tree, root, &settings, err));
+    for (size_t i = 0; i < settings.n; i++) {
+        const cti_setting *s = &settings.items[i];
+        const json_t *before = shapes_training(s) ? saved_value(saved, s->path) : NULL;
+        if (before == NULL) {
+            continue;
+        }
+        json_t *now = json_value(s->field, s->component->values, ct_tree_arena(tree), err);
+        if (now == NULL) {
+            return no_memory(err);
+        }
+        ct_status st = CT_OK;
+        if (json_equal(before, now) == 0) {
+            cti_str_printf(out, "%s%s ", out->len > 0 ? ", " : "", s->path);
+            st = add_json(out, before, err);
+            cti_str_add(out, " -> ");
+            st = st == CT_OK ? add_json(out, now, err) : st;
+        }
+        json_decref(now);
+        CT_TRY(st);
     }
     return cti_str_check(out, err);
 }

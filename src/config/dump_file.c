@@ -167,7 +167,6 @@ static ct_status add_value(cti_str *out, const ct_field *field, const void *valu
     const ct_i64_list *wholes = at;
     const ct_str_lists *lists = at;
     const ct_opt_f64 *real = at;
-    const char *text = *(const char *const *)at; /* of the text kinds */
     switch (field->kind) {
     case CT_FIELD_BOOL:
     case CT_FIELD_I64:
@@ -191,13 +190,15 @@ static ct_status add_value(cti_str *out, const ct_field *field, const void *valu
         break;
     case CT_FIELD_OPT_STR:
     case CT_FIELD_STR:
-    case CT_FIELD_CHOICE:
+    case CT_FIELD_CHOICE: {
+        const char *text = *(const char *const *)at;
         if (text == NULL && field->kind == CT_FIELD_OPT_STR) {
             cti_str_add(out, "null");
         } else {
             add_word(out, text != NULL ? text : "");
         }
         break;
+    }
     case CT_FIELD_STR_LIST:
     case CT_FIELD_TOKENS:
         add_strings(out, *(const ct_str_list *)at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The map of the room `model`: the components of Llama-class models, their flavours, and counts made from them.
  *
- *   llama3.c            flavours of llama3: builds the `model_spec` subtree
+ *   llama3.c            flavours of llama3: builds the `model_spec` subtree; saved.c: from a checkpoint's settings
  *   decoder.c           Decoder, TransformerBlock: order of parts and residuals
  *   attention.c         GQAttention, FusedQKVLinear, ComplexRoPE, SegmentAttention
  *   layers.c            Linear, Embedding, RMSNorm, FeedForward
@@ -15,6 +15,8 @@
  */
 #ifndef CTI_MODEL_MODEL_H
 #define CTI_MODEL_MODEL_H
+
+#include <jansson.h>
 
 #include "ctitan/component.h"
 #include "ctitan/ops.h"
@@ -122,6 +124,10 @@ extern const ct_class cti_model_spec_class, cti_decoder_class, cti_block_class, 
 /* The `model_spec` subtree of a flavour: "debugmodel", "1B", "3B", "8B", "70B", "405B". ERR_NOT_FOUND names the flavours. */
 CT_MUST_CHECK ct_status cti_llama3_spec(ct_tree *tree, const char *flavor, ct_component **out_spec, ct_err *err);
 
+/* The same with the sizes that `config` has, the settings in a checkpoint (cti_config_json), where it has any. What overrides put in the
+ * place of parts is left out. */
+CT_MUST_CHECK ct_status cti_llama3_spec_saved(const ct_alloc *alloc, ct_tree *tree, const char *flavor, const json_t *config,
+                                              ct_component **out_spec, ct_err *err);
 /* Builds `model_spec`'s child `model` anew from the fields of `spec`; a loss whose vocabulary the registry function set follows.
  * What `spec->cls->check` refuses may be built all the same: the checks come later. */
 CT_MUST_CHECK ct_status cti_llama3_build(ct_tree *tree, ct_component *spec, ct_err *err);

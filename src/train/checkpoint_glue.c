@@ -463,6 +463,18 @@ static ct_status load_train_state(cti_trainer *t, const ct_ckpt *ckpt, ct_err *e
     return CT_OK;
 }
 
+/* One line for what shapes the training and is no longer as it was. */
+static ct_status log_changes(cti_trainer *t, const ct_ckpt *ckpt, ct_err *err)
+{
+    cti_str changes = {.alloc = t->alloc};
+    const ct_status st = cti_config_changes(t->o.run->tree, t->root, json_object_get(ct_ckpt_extra(ckpt), "config"), &changes, err);
+    if (st == CT_OK && changes.len > 0) {
+        CT_WARN(t->log, "Settings that differ from the checkpoint's: %s", cti_str_text(&changes));
+    }
+    cti_str_deinit(&changes);
+    return st;
+}
+
 static ct_status load_native(cti_trainer *t, const char *folder, int64_t step, bool is_model_only, ct_err *err)
 {
     const cti_checkpoint_config *c = CTI_SECTION(t->root, "checkpoint", checkpoint);
@@ -484,6 +496,9 @@ static ct_status load_native(cti_trainer *t, const char *folder, int64_t step, b
         goto out;
     }
     CT_TRY_GOTO(st, load_params(t, wants_moments ? N_STATES : 1, from_ckpt, ckpt, err), out);
+    if (!is_model_only) {
+        CT_TRY_GOTO(st, log_changes(t, ckpt, err), out);
+    }
     if (!is_model_only && !is_excluded(c, "train_state")) {
         CT_TRY_GOTO(st, load_train_state(t, ckpt, err), out);
     }

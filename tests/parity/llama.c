@@ -2,7 +2,7 @@
 /* labels: slow aarch64 */
 /* llama3_debugmodel against transformers and torch (tests/parity/llama/record.py): losses and gradient norms of 10 steps (of
  * CT_PARITY_STEPS where it is set: emulators are slow), gradient norms of every parameter at step 1, from the same weights in Hugging
- * Face's layout and the same documents. */
+ * Face's layout and the same documents. And the same with tied embeddings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,16 +50,19 @@ static uint64_t fnv(const char *name)
     return h;
 }
 
+/* `tied` of record.py: the head is the embedding, 4 key and value heads, RoPE's factor 32. */
+static bool is_tied;
+
 static float weight(const char *name, uint64_t seed, int64_t i)
 {
     const double v = (double)((int64_t)(splitmix(seed + (uint64_t)i) >> 40) - (1 << 23)) / (1 << 23);
     return (float)(strstr(name, "norm") != NULL      ? 1.0 + v / 8
-                   : strstr(name, "embed") != NULL   ? v * 2
+                   : strstr(name, "embed") != NULL   ? (is_tied ? v / 8 : v * 2)
                    : strstr(name, "lm_head") != NULL ? v / 8
                                                      : v / 32);
 }
 
-enum { LAYERS = 6, D = 256, F = 768, V = 2048, N_TENSORS = 3 + 9 * LAYERS };
+enum { LAYERS = 6, D = 256, F = 768, V = 2048, N_TENSORS = 3 + 9 * LAYERS, TIED_KV = 64 };
 
 static int32_t hf_specs(ct_st_spec *specs, char (*names)[96])
 {
@@ -76,13 +79,17 @@ static int32_t hf_specs(ct_st_spec *specs, char (*names)[96])
     for (int l = 0; l < LAYERS; l++) {
         for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) {
             snprintf(names[n], 96, "model.layers.%d.%s.weight", l, parts[p].name);
-            specs[n] = (ct_st_spec){names[n], CT_DTYPE_F32, parts[p].cols > 0 ? 2 : 1, {parts[p].rows, parts[p].cols}};
+            const bool is_kv = strstr(names[n], "k_proj") != NULL || strstr(names[n], "v_proj") != NULL;
+            specs[n] = (ct_st_spec){names[n], CT_DTYPE_F32, parts[p].cols > 0 ? 2 : 1, {is_kv && is_tied ? TIED_KV : parts[p].rows, parts[p].cols}};
             n++;
         }
     }
     snprintf(names[n], 96, "model.norm.weight");
     specs[n] = (ct_st_spec){names[n], CT_DTYPE_F32, 1, {D}};
     n++;
+    if (is_tied) {
+        return n;
+    }
     snprintf(names[n], 96, "lm_head.weight");
     specs[n] = (ct_st_spec){names[n], CT_DTYPE_F32, 2, {V, D}};
     return n + 1;
@@ -95,7 +102,7 @@ static void write_weights(const char *folder)
     char path[512], hex[33];
     int64_t size;
     const int32_t n = hf_specs(specs, names);
-    assert_int_equal(n, N_TENSORS);
+    assert_int_equal(n, N_TENSORS - is_tied);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     ct_st_writer *w = NULL;
     ok(ct_st_writer_open(alloc, path, specs, n, &w, &err));
@@ -133,14 +140,16 @@ static void open_run(world *w, const ct_backend *cpu)
                           "--training.local-batch-size", "2", "--training.seq-len", "256",
                           "--training.mixed-precision-param", "float32", "--dump-folder", w->folder,
                           "--checkpoint.initial-load-path", w->folder, "--checkpoint.initial-load-in-hf",
-                          "--dataloader.dataset-path", CT_SOURCE_DIR "/tests/parity/llama/text.jsonl", "--device", "cpu"};
+                          "--dataloader.dataset-path", CT_SOURCE_DIR "/tests/parity/llama/text.jsonl", "--device", "cpu", "--model-spec.n-kv-heads", "4",
+                          "--model-spec.rope-scaling-factor", "32", "--model-spec.tied-embeddings"};
+    const int argc = (int)(sizeof argv / sizeof argv[0]) - (is_tied ? 0 : 5);
     ct_place place;
     ok(ct_place_from_env(NULL, NULL, &place, &err));
     ok(ct_bootstrap_create(alloc, &place, 1000, &w->boot, &err));
     ok(ct_registry_create(alloc, &w->registry, &err));
     ok(cti_register_llama3(w->registry, &err));
     w->problems = (cti_problems){.text = {.alloc = alloc}};
-    const cti_resolve_options ro = {(int)(sizeof argv / sizeof argv[0]), argv, NULL, 1, false};
+    const cti_resolve_options ro = {argc, argv, NULL, 1, false};
     ok(cti_run_config_resolve(alloc, w->registry, NULL, &ro, &w->problems, &w->run, &err));
     w->sink = tmpfile();
     ok(ct_log_create(alloc, w->sink, CT_LOG_INFO, &w->log, &err));
@@ -264,9 +273,10 @@ static void compare(const json_t *recorded, const char *level, const ct_backend 
 static json_t *recorded(void)
 {
     json_t *json = NULL;
-    ok(cti_json_read_file(alloc, CT_SOURCE_DIR "/tests/parity/llama/recorded.json", &json, &err));
+    ok(cti_json_read_file(alloc, is_tied ? CT_SOURCE_DIR "/tests/parity/llama/recorded_tied.json" : CT_SOURCE_DIR "/tests/parity/llama/recorded.json",
+                          &json, &err));
     assert_int_equal(json_array_size(json_object_get(json, "losses")), 10);
-    assert_int_equal(json_object_size(json_object_get(json, "first_grad_norms")), N_TENSORS);
+    assert_int_equal(json_object_size(json_object_get(json, "first_grad_norms")), N_TENSORS - is_tied);
     return json;
 }
 
@@ -274,7 +284,7 @@ static void test_rope_frequencies(void **state)
 {
     (void)state;
     json_t *json = recorded();
-    const cti_rope_config c = {.head_dim = 16, .theta = 500000.0, .scaling = "llama", .scaling_factor = 8.0,
+    const cti_rope_config c = {.head_dim = 16, .theta = 500000.0, .scaling = "llama", .scaling_factor = is_tied ? 32.0 : 8.0,
                                .low_freq_factor = 1.0, .high_freq_factor = 4.0, .original_max_position_embeddings = 8192};
     float freqs[8];
     cti_rope_frequencies(&c, freqs);
@@ -303,9 +313,18 @@ static void test_every_level(void **state)
     json_decref(json);
 }
 
+/* One parameter, its gradient the sum of both its uses. */
+static void test_tied(void **state)
+{
+    is_tied = true;
+    test_rope_frequencies(state);
+    test_every_level(state);
+    is_tied = false;
+}
+
 int main(void)
 {
     alloc = ct_alloc_system();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rope_frequencies), cmocka_unit_test(test_every_level)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rope_frequencies), cmocka_unit_test(test_every_level), cmocka_unit_test(test_tied)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

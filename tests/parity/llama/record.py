@@ -4,6 +4,9 @@
 compute them, from weights that both sides make from the same integers and from the documents in text.jsonl.
 
     python3 tests/parity/llama/record.py > tests/parity/llama/recorded.json
+    python3 tests/parity/llama/record.py tied > tests/parity/llama/recorded_tied.json
+
+`tied`: the head is the embedding, 4 key and value heads, RoPE's factor 32, as in Llama 3.2's small models.
 
 Needs PyPI's torch, transformers and tokenizers. The test (tests/parity/llama.c) needs none of them.
 """
@@ -19,6 +22,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..", "..")
 STEPS, ROWS, SEQ = 10, 2, 256
+TIED = sys.argv[1:] == ["tied"]
 LR, WARMUP, DECAY_RATIO = 8e-4, 2, 0.8
 M64 = (1 << 64) - 1
 
@@ -53,7 +57,7 @@ def weight(name, shape):
     if "norm" in name:
         v = 1.0 + v / 8
     elif "embed" in name:
-        v = v * 2
+        v = v / 8 if TIED else v * 2
     elif "lm_head" in name:
         v = v / 8
     else:
@@ -106,11 +110,11 @@ def lr_factor(done):
 def main():
     torch.manual_seed(0)
     torch.set_num_threads(2)
-    rope = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    rope = {"rope_type": "llama3", "factor": 32.0 if TIED else 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
             "original_max_position_embeddings": 8192, "rope_theta": 500000.0}
     config = LlamaConfig(vocab_size=2048, hidden_size=256, intermediate_size=768, num_hidden_layers=6,
-                         num_attention_heads=16, num_key_value_heads=16, rms_norm_eps=1e-5, rope_theta=500000.0,
-                         rope_scaling=rope, rope_parameters=rope, max_position_embeddings=131072, tie_word_embeddings=False,
+                         num_attention_heads=16, num_key_value_heads=4 if TIED else 16, rms_norm_eps=1e-5, rope_theta=500000.0,
+                         rope_scaling=rope, rope_parameters=rope, max_position_embeddings=131072, tie_word_embeddings=TIED,
                          attn_implementation="eager")
     model = LlamaForCausalLM(config).float()
     model.train()
