@@ -6,6 +6,7 @@
  *   settings.c               the tree as one flat list of settings: names, aliases, sources
  *   cmdline.c                argv into the tree         environ.c   CTITAN_* into the tree
  *   files.h, doc.h           YAML and JSON files into the tree
+ *   flags.h                  which settings have an effect, for docs/flags.md
  *   checks.c                 rows of checks across fields
  *   help.c                   --help                     dump.c      JSON, text with sources, hash of the plan
  *

@@ -195,7 +195,8 @@ enum { CTI_SET_NO_EFFECT = 256 };
 #define CTI_AC_FULL_FIELDS(X) CTI_AC_COMMON_FIELDS(X)
 #define CTI_AC_SELECTIVE_FIELDS(X) \
     CTI_AC_COMMON_FIELDS(X) \
-    X(force_recompute_mm_shapes_by_fqns, STR_LIST, "moe.router.gate", "", "", "", "", CT_SET_PLAN, NULL, \
+    X(force_recompute_mm_shapes_by_fqns, STR_LIST, "moe.router.gate", "", "", "", "", CT_SET_PLAN, \
+      "products chosen by name are not there yet: which are recomputed goes by their cost", \
       "products with weights shaped like those of the modules named here are always recomputed")
 #define CTI_AC_MEMORY_BUDGET_FIELDS(X) \
     CTI_AC_COMMON_FIELDS(X) \
