@@ -198,6 +198,15 @@ int64_t ct_stream_state_token(const int64_t *state)
     return state[CTI_STATE_TOKEN];
 }
 
+int64_t ct_stream_state_epoch(const int64_t *state, int32_t n_sources)
+{
+    int64_t epoch = state[CTI_STATE_HEAD];
+    for (int32_t k = 1; k < n_sources; k++) {
+        epoch = cti_min_i64(epoch, state[CTI_STATE_HEAD + CTI_STATE_A_SOURCE * (int64_t)k]);
+    }
+    return epoch;
+}
+
 void ct_loader_state(const ct_loader *loader, int64_t *out_states)
 {
     memcpy(out_states, loader->delivered, state_bytes(loader));

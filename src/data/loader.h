@@ -89,6 +89,8 @@ typedef struct ct_batch {
 int64_t ct_stream_state_width(int32_t n_sources);
 /* Of a state: inputs already given of the document that goes on in the next row; 0: the next row begins with a document. */
 int64_t ct_stream_state_token(const int64_t *state);
+/* Of a state: the lowest epoch of its sources. */
+int64_t ct_stream_state_epoch(const int64_t *state, int32_t n_sources);
 
 #define CT_LOADER_N_EXAMPLES 4
 

@@ -444,7 +444,13 @@ static ct_status load_data(cti_trainer *t, const ct_ckpt *ckpt, ct_err *err)
         ct_err_prefix(err, "the saved run began with %" PRId64 " data streams and keeps them", n);
         goto out;
     }
-    st = ct_loader_seek(t->loader, states + t->loader_options.first_stream * ct_stream_state_width(t->sources.n), err);
+    const int64_t width = ct_stream_state_width(t->sources.n);
+    const int64_t *mine = states + t->loader_options.first_stream * width;
+    st = ct_loader_seek(t->loader, mine, err);
+    t->has_read_all = true;
+    for (int64_t i = 0; i < t->loader_options.n_local_streams; i++) {
+        t->has_read_all = t->has_read_all && ct_stream_state_epoch(mine + i * width, t->sources.n) > 0;
+    }
 out:
     ct_alloc_free(t->alloc, text);
     ct_alloc_free(t->alloc, states);

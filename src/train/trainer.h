@@ -103,6 +103,8 @@ CT_MUST_CHECK ct_status cti_trainer_open_sources(cti_trainer *trainer, ct_err *e
 /* Opens the loader with this number of streams (a resumed run: the saved one). ERR_USAGE where the data ranks do not divide it. */
 CT_MUST_CHECK ct_status cti_trainer_open_loader(cti_trainer *trainer, int64_t n_streams, ct_err *err);
 
+/* Of the batches of a step, those made ahead, and the rows that first-fit keeps open. */
+int64_t cti_trainer_loader_bytes(const cti_trainer *trainer);
 /* Logs how many documents this rank has read, what was repaired, dropped and skipped. when: "first pass". */
 void cti_trainer_log_data(const cti_trainer *trainer, const char *when);
 

@@ -83,6 +83,16 @@ ct_status cti_trainer_open_loader(cti_trainer *t, int64_t n_streams, ct_err *err
     return ct_loader_create(t->alloc, t->sources.items, t->sources.n, &processor, o, &t->loader, err);
 }
 
+int64_t cti_trainer_loader_bytes(const cti_trainer *t)
+{
+    const ct_loader_options *o = &t->loader_options;
+    const cti_dataloader_config *c = CTI_SECTION(t->root, "dataloader", dataloader);
+    const int64_t dp = ct_mesh_dp_degree(&t->mesh), n_streams = c->streams.is_set ? cti_max_i64(1, c->streams.value / dp) : 1;
+    const int64_t row_bytes = 7 * t->seq_len * (int64_t)sizeof(int32_t);
+    const int64_t open_rows = o->packing == CT_PACK_FIRST_FIT ? n_streams * o->packing_bins * 3 * t->seq_len * (int64_t)sizeof(int32_t) : 0;
+    return t->local_batch * (t->accumulation + o->prefetch_batches) * row_bytes + open_rows;
+}
+
 void cti_trainer_log_data(const cti_trainer *t, const char *when)
 {
     const ct_loader_stats s = ct_loader_get_stats(t->loader);
@@ -101,7 +111,7 @@ void cti_trainer_log_data(const cti_trainer *t, const char *when)
             cti_str_printf(&line, ", %s %s", cti_format_thousands(rows[i].n, number), rows[i].what);
         }
     }
-    if (line.len > 0 || s.n_bad_total > 0) {
+    if (line.len > 0 || s.n_bad_total > 0 || strcmp(when, "first pass") == 0) {
         CT_INFO(t->log, "Documents of this rank, %s: %s read%s", when, cti_format_thousands(s.n_documents, number),
                 line.failed ? "" : cti_str_text(&line));
     }

@@ -374,9 +374,8 @@ static ct_status make_batches(cti_trainer *t, ct_err *err)
 static void log_host_memory(const cti_trainer *t)
 {
     char batches[32], corpus[32], allowance[32];
-    const int64_t batch_bytes = t->accumulation * t->local_batch * t->seq_len * 7 * (int64_t)sizeof(int32_t);
     CT_INFO(t->log, "Host memory beside it: batches %s, corpus %s (read piece by piece), allowance %s",
-            cti_format_bytes(batch_bytes / t->accumulation * (t->accumulation + t->loader_options.prefetch_batches), batches),
+            cti_format_bytes(cti_trainer_loader_bytes(t), batches),
             cti_format_bytes(ct_sources_size_bytes(&t->sources), corpus), cti_format_bytes(CTI_HOST_ALLOWANCE_BYTES, allowance));
 }
 
