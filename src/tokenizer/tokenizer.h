@@ -19,9 +19,11 @@
  * `special_tokens_map.json`. A component or a value that would change ids and that is not implemented is refused by name when
  * the folder is opened; nothing is skipped. What is not read: SentencePiece's `.model` files.
  *
- * Files: tokenizer_open (folder, config), tokenizer_json (tokenizer.json), tokenizer_pipeline (components),
- * tokenizer_normalize, tokenizer_split, tokenizer_regex, tokenizer_added (added tokens), tokenizer_bpe, tokenizer_vocab
- * (tables), tokenizer_encode, tokenizer_decode, tokenizer_train. What makes encoding fast (tokenizer_fast.h):
+ * Files: tokenizer_open (folder), tokenizer_config, tokenizer_json (tokenizer.json), tokenizer_tiktoken (files without a
+ * pipeline), tokenizer_pipeline and tokenizer_post (parsing components, in front of the model and behind it),
+ * tokenizer_normalize, tokenizer_charsmap (Precompiled), tokenizer_split, tokenizer_regex, tokenizer_unicode (classes of
+ * characters), tokenizer_added (added tokens), tokenizer_bpe, tokenizer_models (the other models), tokenizer_vocab (tables),
+ * tokenizer_encode, tokenizer_decode, tokenizer_train. What makes encoding fast (tokenizer_fast.h):
  * tokenizer_known and tokenizer_words.h (published split patterns, matched by hand), tokenizer_classes (their table of
  * characters), tokenizer_cache (of words), tokenizer_hot (the loop), tokenizer_bpe_long;
  * tokenizer_batch (threads).
@@ -51,9 +53,10 @@ typedef struct ct_tokenizer_options {
 } ct_tokenizer_options;
 
 /**
- * Opens a tokenizer folder. Looked for, in this order: `tokenizer.json`; `vocab.json` with `merges.txt`. Beside
- * either, `tokenizer_config.json` gives BOS, EOS, PAD and further added tokens; the pipeline is always that of
- * tokenizer.json, whatever class the config names.
+ * Opens a tokenizer folder. Looked for, in this order: `tokenizer.json`; `vocab.json`, else `vocab.txt`, with `merges.txt`
+ * (byte-level BPE) or without (WordLevel); `tokenizer.model` (tiktoken). Beside any, `tokenizer_config.json` gives BOS, EOS, PAD
+ * and further added tokens (one that tokenizer.json has is matched as it says there), and `special_tokens_map.json` what the
+ * config does not name; the pipeline is always that of tokenizer.json, whatever class the config names.
  *
  * options  NULL: the defaults (zeros)
  *

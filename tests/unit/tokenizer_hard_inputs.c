@@ -232,10 +232,10 @@ static void test_config_names_another_class(void **state)
     ct_alloc_free(alloc, json);
 }
 
-/* Long runs, on a thread with a stack of 256 KiB, for a tokenizer of each model. */
+/* Long runs, on a thread with a stack of 256 KiB, for three kinds of tokenizers. */
 static void *encode_long_runs(void *arg)
 {
-    static const char *const names[] = {"llama3", "llama2", "deepseek_v3", "bert", "t5", "clip"};
+    static const char *const names[] = {"llama3", "llama2", "t5"};
     enum { N = 1000000 };
     int *failures = arg;
     char *text = ct_alloc_zeroed(alloc, N + 2, 1, NULL);
@@ -308,7 +308,7 @@ static void test_memory_over_documents(void **state)
     char *text = ct_alloc_zeroed(alloc, 100032, 1, NULL);
     assert_int_equal(ct_encoder_create(&c.alloc, tok, &encoder, NULL), CT_OK);
     size_t after_100 = 0;
-    for (int document = 0; document < 300; document++) {
+    for (int document = 0; document < 160; document++) {
         int n = 0;
         while (n < 100000) {
             n += snprintf(text + n, 32, document % 3 == 0 ? "%d" : " %dx", 1000 + document);
