@@ -218,6 +218,8 @@ static ct_status set_request(const options *o, ct_arena *arena, ct_hub_request *
             r->selection.assets |= flag;
         }
     }
+    r->ca_file = from_environment("CURL_CA_BUNDLE"); /* the names that curl's own program knows, and libcurl does not */
+    r->ca_file = r->ca_file != NULL ? r->ca_file : from_environment("SSL_CERT_FILE");
     return r->source == CT_HUB_MODELSCOPE ? set_modelscope(o, r, err) : set_huggingface(o, arena, r, err);
 }
 

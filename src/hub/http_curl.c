@@ -303,6 +303,9 @@ static void set_options(exchange *x, const char *url, struct curl_slist *headers
     h->curl.easy_setopt(h->easy, CURLOPT_NOPROGRESS, 0L);
     h->curl.easy_setopt(h->easy, CURLOPT_XFERINFOFUNCTION, on_progress);
     h->curl.easy_setopt(h->easy, CURLOPT_XFERINFODATA, x);
+    if (h->request->ca_file != NULL) {
+        h->curl.easy_setopt(h->easy, CURLOPT_CAINFO, h->request->ca_file);
+    }
     if (range != NULL) {
         h->curl.easy_setopt(h->easy, CURLOPT_RANGE, range);
     }

@@ -85,6 +85,7 @@ typedef struct ct_hub_request {
     const char *endpoint; /* "https://host[:port]"; "host" alone means https */
     const char *token;    /* NULL: none. Sent to the endpoint's scheme, host and port only; never in a message */
     const char *token_from; /* for messages: "HF_TOKEN" */
+    const char *ca_file;    /* PEM of the certificates that are trusted; NULL: the system's */
     bool allow_http_token;  /* else a token goes over plain http to this host only */
     const char *repo_id;    /* "org/name" */
     const char *revision;   /* NULL: main (Hugging Face), master (ModelScope) */

@@ -46,9 +46,15 @@ static void block_1(uint32_t h[8], const unsigned char *p)
     h[4] += e;
 }
 
+/* The eight variables change places by the order in which they are named. */
+#define ROUND_256(a, b, c, d, e, f, g, h_, t)                                                                                       \
+    h_ += (rotl(e, 26) ^ rotl(e, 21) ^ rotl(e, 7)) + (g ^ (e & (f ^ g))) + k256[t] + w[t];                                              \
+    d += h_;                                                                                                                       \
+    h_ += (rotl(a, 30) ^ rotl(a, 19) ^ rotl(a, 10)) + ((a & b) | (c & (a | b)))
+
 static void block_256(uint32_t h[8], const unsigned char *p)
 {
-    uint32_t w[64], v[8];
+    uint32_t w[64];
     for (int t = 0; t < 16; t++) {
         w[t] = load_be(p + 4 * t);
     }
@@ -56,17 +62,20 @@ static void block_256(uint32_t h[8], const unsigned char *p)
         const uint32_t x = w[t - 15], y = w[t - 2];
         w[t] = (rotl(y, 15) ^ rotl(y, 13) ^ (y >> 10)) + w[t - 7] + (rotl(x, 25) ^ rotl(x, 14) ^ (x >> 3)) + w[t - 16];
     }
-    memcpy(v, h, sizeof v);
-    for (int t = 0; t < 64; t++) {
-        const uint32_t a = v[0], e = v[4];
-        const uint32_t t1 = v[7] + (rotl(e, 26) ^ rotl(e, 21) ^ rotl(e, 7)) + ((e & v[5]) ^ (~e & v[6])) + k256[t] + w[t];
-        const uint32_t t2 = (rotl(a, 30) ^ rotl(a, 19) ^ rotl(a, 10)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-        memmove(v + 1, v, 7 * sizeof *v);
-        v[4] += t1;
-        v[0] = t1 + t2;
+    uint32_t a = h[0], b = h[1], c = h[2], d = h[3], e = h[4], f = h[5], g = h[6], i = h[7];
+    for (int t = 0; t < 64; t += 8) {
+        ROUND_256(a, b, c, d, e, f, g, i, t);
+        ROUND_256(i, a, b, c, d, e, f, g, t + 1);
+        ROUND_256(g, i, a, b, c, d, e, f, t + 2);
+        ROUND_256(f, g, i, a, b, c, d, e, t + 3);
+        ROUND_256(e, f, g, i, a, b, c, d, t + 4);
+        ROUND_256(d, e, f, g, i, a, b, c, t + 5);
+        ROUND_256(c, d, e, f, g, i, a, b, t + 6);
+        ROUND_256(b, c, d, e, f, g, i, a, t + 7);
     }
-    for (int i = 0; i < 8; i++) {
-        h[i] += v[i];
+    const uint32_t v[8] = {a, b, c, d, e, f, g, i};
+    for (int k = 0; k < 8; k++) {
+        h[k] += v[k];
     }
 }
 

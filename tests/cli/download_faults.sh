@@ -224,4 +224,42 @@ fresh
 echo >file
 get 1 --assets config --local-dir file
 says file
+
+# --- TLS: certificates are looked at; from https nothing leads to http. openssl stands for the server ---
+fresh
+if command -v openssl >/dev/null; then
+    openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost 2>/dev/null
+    mkdir -p www/api/models/org/model/tree
+    printf 'HTTP/1.0 302 Found\r\nLocation: http://127.0.0.1:%s/x\r\nContent-Length: 0\r\n\r\n' "$port" \
+        >'www/api/models/org/model/tree/main?recursive=true&expand=false'
+    (cd www && exec openssl s_server -accept 0 -cert ../cert.pem -key ../key.pem -HTTP >../tls.log 2>&1) &
+    tls=$!
+    until grep -q ACCEPT tls.log 2>/dev/null; do kill -0 $tls; done
+    tls_port=$(sed -n 's/^ACCEPT.*:\([0-9]*\)$/\1/p' tls.log)
+    HF_ENDPOINT=https://localhost:$tls_port get 1 --all
+    says "no secure connection to 'localhost'"
+    faults
+    HF_ENDPOINT=https://localhost:$tls_port CURL_CA_BUNDLE=$dir/cert.pem HF_TOKEN=good get 1 --all
+    says "points from https to the unencrypted 'http://127.0.0.1'"
+    [ ! -s "$root/log" ] || fail "http was asked"
+    HF_ENDPOINT=https://localhost:$tls_port SSL_CERT_FILE=$dir/nothing.pem get 1 --all
+    says 'no secure connection'
+    kill $tls
+    wait $tls || true
+    tls=
+else
+    echo "TLS is left out: no openssl here"
+fi
+
+# --- no libcurl: an empty file in its place, where that can be done without being asked for rights ---
+libraries=$(/sbin/ldconfig -p | sed -n 's/.*libcurl\(-gnutls\)\{0,1\}\.so\.4 .*=> //p')
+code=0
+unshare -rm bash -c 'for l in $2; do mount --bind /dev/null "$(readlink -f "$l")" || exit 77; done; exec "$1" download-assets --repo-id org/model --all' \
+    - "$bin" "$libraries" >out 2>err || code=$?
+if grep -q 'ctitan download-assets' err; then
+    [ $code = 1 ] || fail "exit $code without libcurl"
+    says 'install the package libcurl4'
+else
+    echo "a missing libcurl is left out: nothing can be mounted here"
+fi
 echo "done"

@@ -130,6 +130,18 @@ touch "$root/go"
 wait $pid || fail "the first of two"
 same $weights
 
+# On a terminal a bar is drawn, and wiped; elsewhere no control characters are written.
+fresh
+faults
+get 0 --allow-patterns "$weights"
+! grep -q "$(printf '[\r\033]')" out err || fail "control characters without a terminal"
+if command -v script >/dev/null; then
+    fresh
+    script -qec "'$bin' download-assets --repo-id org/model --allow-patterns '$weights'" /dev/null >tty </dev/null
+    grep -q "$(printf '\r')\[[.#]*\] *[0-9]*%  .* of 2.86 MiB  .*/s  $weights" tty || fail "no bar: $(cat tty)"
+    tail -n 1 tty | tr -d '\r' | grep -qx 'assets/hf/model' || fail "the last line on a terminal"
+fi
+
 # A full disk. A limit on the size of files stands for it: the write fails in the middle, as it would.
 fresh
 faults

@@ -5,7 +5,9 @@ build=$1
 bin=$build/bin/ctitan
 dir=$(mktemp -d)
 server=
+tls=
 end() {
+    [ -z "$tls" ] || kill "$tls"
     [ -z "$server" ] || { exec 9>&-; wait "$server" || true; } 2>/dev/null
     rm -rf "$dir"
 }
