@@ -301,6 +301,7 @@ ct_status cti_trainer_save(cti_trainer *t, int64_t step, bool is_last, bool is_f
     if (!c->enable || c->load_only || !due) {
         return CT_OK;
     }
+    cti_observer_flush(t);
     cti_trace_tag(cti_observer_trace(t), CTI_TAG_CHECKPOINT_SAVE);
     const int64_t start = CTI_PHASE_BEGIN(t, "checkpoint_save");
     const bool is_weights_only = is_last && c->last_save_model_only;

@@ -304,6 +304,13 @@ void cti_observer_close(cti_trainer *t)
     t->observer = NULL;
 }
 
+void cti_observer_flush(cti_trainer *t)
+{
+    if (t->observer != NULL) {
+        cti_writer_flush(t->observer->writer);
+    }
+}
+
 cti_trace *cti_observer_trace(const cti_trainer *t)
 {
     return t->observer != NULL ? t->observer->trace : NULL;
@@ -369,18 +376,18 @@ static void add_outer_span(cti_observer *o, const char *name, const char *catego
                                             .live_bytes = -1});
 }
 
-ct_status cti_observer_run(cti_trainer *t, int32_t program, int32_t micro_batch, ct_err *err)
+ct_status cti_observer_run(cti_trainer *t, ct_program_id program, int32_t micro_batch, ct_err *err)
 {
     cti_observer *o = t->observer;
     if (o == NULL || !o->is_recording) {
-        return ct_runtime_run(t->engine->runtime, 0, (ct_program_id)program, err);
+        return ct_runtime_run(t->engine->runtime, 0, program, err);
     }
     const int64_t begin = cti_now_ns();
     o->micro_batch = program == CT_PROGRAM_OPTIMIZER ? -1 : micro_batch;
     ct_runtime_set_hook(t->engine->runtime, on_op, t);
-    const ct_status st = ct_runtime_run(t->engine->runtime, 0, (ct_program_id)program, err);
+    const ct_status st = ct_runtime_run(t->engine->runtime, 0, program, err);
     ct_runtime_set_hook(t->engine->runtime, NULL, NULL);
-    add_outer_span(o, ct_program_name((ct_program_id)program), "program", begin, o->micro_batch);
+    add_outer_span(o, ct_program_name(program), "program", begin, o->micro_batch);
     return st;
 }
 

@@ -12,6 +12,7 @@
 #ifndef CTI_TRAIN_OBSERVE_H
 #define CTI_TRAIN_OBSERVE_H
 
+#include "ctitan/ops.h"
 #include "metrics/metrics.h"
 
 struct cti_trainer;
@@ -38,12 +39,14 @@ void cti_observer_logged(struct cti_trainer *t, int64_t step, const cti_step_num
 /* The trace, for instants, scalars and tags; NULL where it is off. */
 cti_trace *cti_observer_trace(const struct cti_trainer *t);
 
-/* A part of the step: a span of the trace, and of the profile where the step is recorded. micro_batch -1: none. */
+/* A part of the step: a span of the trace, and of the profile where the step is recorded. */
 int64_t cti_phase_begin(struct cti_trainer *t, const cti_where *where, const char *name);
 void cti_phase_end(struct cti_trainer *t, const cti_where *where, const char *name, int64_t start_ns, bool is_ok);
 #define CTI_PHASE_BEGIN(t, name) cti_phase_begin((t), CTI_HERE, (name))
 #define CTI_PHASE_END(t, name, start_ns, is_ok) cti_phase_end((t), CTI_HERE, (name), (start_ns), (is_ok))
-/* Runs one program: a span of the profile with a span for each op inside. */
-CT_MUST_CHECK ct_status cti_observer_run(struct cti_trainer *t, int32_t program, int32_t micro_batch, ct_err *err);
+/* Runs one program for a micro-batch: a span of the profile with a span for each op inside. */
+CT_MUST_CHECK ct_status cti_observer_run(struct cti_trainer *t, ct_program_id program, int32_t micro_batch, ct_err *err);
+/* Returns when all that was recorded is on its way to the disk: before a checkpoint, so that who resumes from it finds no gap. */
+void cti_observer_flush(struct cti_trainer *t);
 
 #endif

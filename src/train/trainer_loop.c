@@ -85,7 +85,7 @@ static ct_status run_action(cti_trainer *t, const cti_action *a, int64_t step, c
     } else if (a->program == CT_PROGRAM_OPTIMIZER) {
         CT_TRY(feed_update(t, step, err));
     }
-    return cti_observer_run(t, (int32_t)a->program, a->micro_batch, err);
+    return cti_observer_run(t, a->program, a->micro_batch, err);
 }
 
 /* All actions but the last, then the last: the optimizer. */

@@ -19,6 +19,7 @@ train --dump-folder out --training.steps 8 --metrics.enable-tensorboard --checkp
 # The losses are those of the log, and the tokens 4 rows of 32 a step.
 paste -d' ' <(grep -oE 'loss: +[0-9.]+' log | grep -oE '[0-9.]+') <(sed 1d out/metrics.csv | cut -d, -f3) |
     awk '{ if (sprintf("%.5f", $2) != $1) { print "log", $1, "file", $2; bad = 1 } } END { exit bad || NR != 8 }' || fail 'losses differ from the log'
+grep -qE 'Peak FLOPS used for computing MFU: [0-9.e+]+ \(.+, f32, dense\)' log || grep -q 'no MFU' log || fail 'what MFU divides by'
 column() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } NR > 1 { print $c }' "$1"; }
 [ "$(column out/metrics.csv n_tokens_seen | tail -n 1)" = 1024 ] || fail 'n_tokens_seen'
 [ "$(ls out/tb)" != '' ] && ls out/tb/*/events.out.tfevents.* >/dev/null || fail 'no event file'
@@ -120,4 +121,7 @@ for c in loss_metrics/global_avg_loss loss_metrics/global_max_loss grad_norm n_t
 done
 paste <(column two/metrics.csv loss_metrics/global_avg_loss) <(column two/metrics.csv loss_metrics/global_max_loss) |
     awk '{ n += $2 > $1; bad = bad || $2 < $1 * (1 - 1e-12) } END { exit bad || n == 0 }' || fail 'the largest loss of a rank is below the mean'
+"$bin" run --nproc_per_node=2 -m torchtitan.train "${sel[@]}" --dump-folder six --training.steps 5 --training.seq-len 16 --training.global-batch-size 12 \
+    >log 2>&1 || { cat log; fail 'two ranks, three micro-batches'; }
+[ "$(column six/metrics.csv n_tokens_seen | tail -n 1)" = 960 ] || fail 'tokens of two ranks and three micro-batches'
 echo ok
