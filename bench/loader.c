@@ -114,9 +114,10 @@ static void row(const char *path, const char *cache, const ct_tokenizer *tokeniz
         tokens += b.n_valid;
     }
     const double took = (double)(cti_now_ns() - start) / 1e9;
-    printf("%-6s %-8s %-18s %8lld %8d %12.0f %6.2f %10.1f\n", strstr(path, ".gz") != NULL ? "gzip" : "plain", o.shuffle ? "shuffled" : "in order",
+    const double used = cpu_seconds() - cpu;
+    printf("%-6s %-8s %-18s %8lld %8d %12.0f %6.2f %15.0f %10.1f\n", strstr(path, ".gz") != NULL ? "gzip" : "plain", o.shuffle ? "shuffled" : "in order",
            o.packing == CT_PACK_FIRST_FIT ? "first-fit" : "concat-then-split", (long long)o.streams, o.workers, (double)tokens / took,
-           (cpu_seconds() - cpu) / took, (double)atomic_load(&peak) / (1 << 20));
+           used / took, (double)tokens / used, (double)atomic_load(&peak) / (1 << 20));
     fflush(stdout);
     ct_loader_destroy(&loader);
     ct_corpus_destroy(&corpus);
@@ -136,7 +137,8 @@ int main(int argc, char **argv)
     make_corpus(folder, mib, plain, packed, sizeof plain);
     must(ct_tokenizer_open(ct_alloc_system(), CT_BENCH_SHARE "/tokenizer", NULL, &tokenizer, &err), &err);
     printf("%lld MiB of JSON lines, %d cores\n", (long long)mib, cti_usable_cores());
-    printf("%-6s %-8s %-18s %8s %8s %12s %6s %10s\n", "file", "order", "packing", "streams", "workers", "tokens/s", "CPU", "MiB held");
+    printf("%-6s %-8s %-18s %8s %8s %12s %6s %15s %10s\n", "file", "order", "packing", "streams", "workers", "tokens/s", "CPU", "tokens/CPU s",
+           "MiB held");
     for (int gz = 0; gz < 2; gz++) {
         const char *path = gz ? packed : plain;
         for (int workers = 0; workers <= 2; workers++) {
