@@ -233,7 +233,11 @@ ct_status cti_config_text(ct_tree *tree, ct_component *root, bool all, cti_str *
         if (value == NULL) {
             return CT_ERR_MEMORY;
         }
-        cti_str_printf(out, "%s = %s  (%s)\n", s->path, value, cti_setting_source(s));
+        cti_str_printf(out, "%s = ", s->path);
+        for (const char *p = value; *p != '\0'; p++) { /* one line, whatever the text holds */
+            cti_str_printf(out, (unsigned char)*p < ' ' || *p == 0x7f ? "\\x%02x" : "%c", (unsigned)(unsigned char)*p);
+        }
+        cti_str_printf(out, "  (%s)\n", cti_setting_source(s));
     }
     return cti_str_check(out, err);
 }

@@ -75,9 +75,15 @@ ct_status cti_help(ct_tree *tree, ct_component *root, const char *program, int w
     cti_settings settings;
     CT_TRY(cti_settings_list(tree, root, &settings, err));
     width = width < MIN_WIDTH ? MIN_WIDTH : width;
-    cti_str_printf(out, "usage: %s [-h] --module MODULE --config CONFIG [FLAGS] [activation-checkpoint:KIND]\n\n", program);
+    cti_str_printf(out,
+                   "usage: %s [-h] --module MODULE --config CONFIG [FLAGS] [activation-checkpoint:KIND]\n"
+                   "       %s [-h] --config FILE.yaml [FLAGS] [activation-checkpoint:KIND]\n\n",
+                   program, program);
     cti_str_add(out, "  --module MODULE --config CONFIG\n");
     add_wrapped(out, "the run's registry function, such as llama3 and llama3_debugmodel; it sets the defaults below", width);
+    cti_str_add(out, "  --config FILE.yaml\n");
+    add_wrapped(out, "a file of settings (.yaml, .yml, .json, or a path with a '/'), whose `base:` names the registry function or another file",
+                width);
     cti_str_add(out, "  activation-checkpoint:{selective,full,memory-budget,none}\n");
     add_wrapped(out, "what is recomputed in backward instead of kept; its flags are those of activation-checkpoint below", width);
     const ct_component *section = NULL;
