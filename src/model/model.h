@@ -21,8 +21,8 @@
 #include "ctitan/component.h"
 #include "ctitan/ops.h"
 
-/* Model fields: numbers of things (N), names and real numbers (M). */
-#define CTI_M(X, name, KIND, def, help) X(name, KIND, def, "", "", "", "", CT_SET_PLAN, NULL, help)
+/* Model fields: numbers of things (N), real numbers (R). */
+#define CTI_R(X, name, def, low, high, help) X(name, F64, def, low, high, "", "", CT_SET_PLAN, NULL, help)
 #define CTI_N(X, name, def, high, unit, help) X(name, I64, def, "1", high, "", unit, CT_SET_PLAN, NULL, help)
 
 /* What the tree below `model_spec` is built from: another value builds it anew (cti_llama3_build). */
@@ -57,15 +57,15 @@
 #define CTI_LINEAR_FIELDS(X)                                                                                         \
     CTI_N(X, in_features, "1", "16777216", "", "columns of the weight")                                              \
     CTI_N(X, out_features, "1", "16777216", "", "rows of the weight")                                                \
-    CTI_M(X, init_std, F64, "0.02", "standard deviation of the weight at the start")                                 \
-    CTI_M(X, init_cutoff, F64, "2", "absolute cut-off of the initial weight")
+    CTI_R(X, init_std, "0.02", "0", "1000", "standard deviation of the weight at the start")                         \
+    CTI_R(X, init_cutoff, "2", "0", "1e+06", "absolute cut-off of the initial weight")
 #define CTI_EMBEDDING_FIELDS(X)                                                                                      \
     CTI_N(X, num_embeddings, "1", "16777216", "", "rows")                                                            \
     CTI_N(X, embedding_dim, "1", "16777216", "", "columns")                                                          \
-    CTI_M(X, init_std, F64, "1", "standard deviation of the weight at the start")
+    CTI_R(X, init_std, "1", "0", "1000", "standard deviation of the weight at the start")
 #define CTI_RMSNORM_FIELDS(X)                                                                                        \
     CTI_N(X, normalized_shape, "1", "16777216", "", "width")                                                         \
-    CTI_M(X, eps, F64, "1e-05", "added to the mean square")
+    CTI_R(X, eps, "1e-05", "0", "1", "added to the mean square")
 #define CTI_FEED_FORWARD_FIELDS(X)                                                                                   \
     CTI_N(X, dim, "1", "16777216", "", "width")                                                                      \
     CTI_N(X, hidden_dim, "1", "16777216", "", "inner width")
@@ -79,14 +79,14 @@
     CTI_N(X, n_heads, "1", "16777216", "", "query heads")                                                            \
     CTI_N(X, n_kv_heads, "1", "16777216", "", "key and value heads")                                                 \
     CTI_N(X, head_dim, "1", "16777216", "", "width of a head")                                                       \
-    CTI_M(X, init_std, F64, "0.02", "standard deviation of the weights at the start")
+    CTI_R(X, init_std, "0.02", "0", "1000", "standard deviation of the weights at the start")
 #define CTI_ROPE_FIELDS(X)                                                                                           \
     CTI_N(X, head_dim, "1", "16777216", "", "width of a head")                                                       \
-    CTI_M(X, theta, F64, "500000", "base of the frequencies")                                                        \
+    CTI_R(X, theta, "500000", "1", "1e+30", "base of the frequencies")                                               \
     X(scaling, CHOICE, "llama", "", "", "none|llama", "", CT_SET_PLAN, NULL, "rule of the long wavelengths")         \
-    CTI_M(X, scaling_factor, F64, "8", "long wavelengths are stretched by this")                                     \
-    CTI_M(X, low_freq_factor, F64, "1", "wavelengths above original length / this are long")                         \
-    CTI_M(X, high_freq_factor, F64, "4", "wavelengths below original length / this are short")                       \
+    CTI_R(X, scaling_factor, "8", "1", "1e+06", "long wavelengths are stretched by this")                            \
+    CTI_R(X, low_freq_factor, "1", "0", "1e+06", "wavelengths above original length / this are long")                \
+    CTI_R(X, high_freq_factor, "4", "0", "1e+06", "wavelengths below original length / this are short")              \
     CTI_N(X, original_max_position_embeddings, "8192", "16777216", "", "original length")
 
 typedef struct cti_model_spec_config {
