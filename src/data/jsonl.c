@@ -124,6 +124,16 @@ static bool scan_escape(scan *s, cti_str *out, int64_t *n_lone)
     return true;
 }
 
+/* Eight bytes at once: true where none of them is a quote, a backslash or below 0x20 (a byte of 0x80 or more never is). */
+static bool are_plain(const unsigned char *p)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    const uint64_t quotes = v ^ (ones * '"'), slashes = v ^ (ones * '\\');
+    return ((((quotes - ones) & ~quotes) | ((slashes - ones) & ~slashes) | ((v - ones * 0x20) & ~v)) & highs) == 0;
+}
+
 /* p is at the opening quote; leaves it after the closing one. out NULL: checked only. */
 static bool scan_string(scan *s, cti_str *out, ct_text_repairs *repairs)
 {
@@ -132,6 +142,9 @@ static bool scan_string(scan *s, cti_str *out, ct_text_repairs *repairs)
     s->p++;
     for (;;) {
         const unsigned char *run = s->p;
+        while (s->end - s->p >= 8 && are_plain(s->p)) {
+            s->p += 8;
+        }
         while (s->p < s->end && *s->p != '"' && *s->p != '\\' && *s->p >= 0x20) {
             s->p++;
         }

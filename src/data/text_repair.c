@@ -30,6 +30,11 @@ int64_t cti_text_add_repaired(cti_str *out, const unsigned char *bytes, size_t s
     const unsigned char *run = p;
     int64_t n_repaired = 0;
     while (p < end) {
+        uint64_t eight;
+        if (end - p >= 8 && (memcpy(&eight, p, sizeof eight), (eight & UINT64_C(0x8080808080808080)) == 0)) {
+            p += 8;
+            continue;
+        }
         if (*p < 0x80) {
             p++;
             continue;
