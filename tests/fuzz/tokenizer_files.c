@@ -3,7 +3,8 @@
 /* labels: fast */
 /* Mutated tokenizer files: tokenizer.json, tokenizer_config.json, vocab.json with merges.txt, vocab.txt, tiktoken files. Each opens or is refused with
  * a message; what opens encodes hard texts, decodes all that comes out, and gives the same ids with a kept encoder. Deterministic: the seed is the
- * number of the case (CTITAN_FUZZ_RUNS: how many of each kind; CT_SEED: where they begin). */
+ * number of the case
+ * (CTITAN_FUZZ_RUNS: how many of each kind; CT_SEED: where they begin; CTITAN_FUZZ_ONLY: a pattern of the tests' names). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -417,5 +418,8 @@ int main(void)
     alloc = ct_alloc_system();
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tokenizer_json), cmocka_unit_test(test_config), cmocka_unit_test(test_vocab_merges),
                                        cmocka_unit_test(test_vocab_txt), cmocka_unit_test(test_tiktoken)};
+    if (getenv("CTITAN_FUZZ_ONLY") != NULL) {
+        cmocka_set_test_filter(getenv("CTITAN_FUZZ_ONLY"));
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
