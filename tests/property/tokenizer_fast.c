@@ -3,7 +3,7 @@
 /* labels: fast */
 /* The hot path against the plain one on random texts: hand-written split patterns against PCRE2, match by match; ids against words
  * cut by PCRE2 and merged by the definition of BPE; with a cache and without; vocabularies whose merges are random. And that the work
- * on one long word grows with its length, on a small stack. CT_FAST_RUNS: texts of each kind (default 100), for long runs. */
+ * on one long word grows with its length, on a small stack. CT_FAST_RUNS: texts of each kind (default 60), for long runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "tokenizer/tokenizer_internal.h"
 
 static const ct_alloc *alloc;
-static uint64_t n_runs = 100;
+static uint64_t n_runs = 60;
 
 /* --- random texts: characters at which patterns decide, and any others --- */
 
