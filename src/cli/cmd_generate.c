@@ -11,6 +11,7 @@
 #include "ckpt/ckpt.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "data/chat.h"
 #include "model/model.h"
 #include "tokenizer/tokenizer.h"
 #include "train/generate.h"
@@ -20,6 +21,7 @@
     X(checkpoint, STR, "", "", "", "", "", 0, NULL, "folder of checkpoints, or one step-<N> folder of it") \
     X(step, I64, "-1", "-1", "", "", "", 0, NULL, "the step to take; -1: the newest") \
     X(prompt, STR, "", "", "", "", "", 0, NULL, "text to go on from") \
+    X(chat, BOOL, "false", "", "", "", "", 0, NULL, "the prompt is a question: the tokenizer's chat template is put round it") \
     X(max_new_tokens, I64, "64", "1", "1048576", "", "tokens", 0, NULL, "tokens to write at most") \
     X(temperature, F64, "0.8", "0", "100", "", "", 0, NULL, "0: always the likeliest token") \
     X(top_k, I64, "50", "0", "", "", "tokens", 0, NULL, "draw from the likeliest k; 0: from all") \
@@ -45,6 +47,29 @@ typedef struct session {
     ct_tokens prompt;
 } session;
 
+/* The prompt as the user's message, with the beginning of an answer. */
+static ct_status encode_question(session *s, const char *folder, ct_err *err)
+{
+    ct_chat *chat = NULL;
+    cti_str text = {.alloc = s->alloc};
+    json_t *messages = json_pack("[{s:s, s:s}]", "role", "user", "content", s->o->prompt);
+    if (messages == NULL) {
+        return CT_FAIL(err, CT_ERR_USAGE, "--prompt: text in UTF-8 is wanted");
+    }
+    ct_status st = ct_chat_open(s->alloc, folder, s->tokenizer, NULL, &chat, err);
+    if (st == CT_OK) {
+        st = ct_chat_render(chat, messages, NULL, true, &text, err);
+    }
+    if (st == CT_OK) {
+        const unsigned flags = ct_chat_encode_flags(chat, cti_str_text(&text), text.len);
+        st = ct_tokenizer_encode(s->tokenizer, cti_str_text(&text), text.len, flags, &s->prompt, err);
+    }
+    json_decref(messages);
+    ct_chat_destroy(&chat);
+    cti_str_deinit(&text);
+    return st;
+}
+
 static ct_status open_tokenizer(session *s, ct_err *err)
 {
     const char *folder = s->o->hf_assets_path;
@@ -53,6 +78,9 @@ static ct_status open_tokenizer(session *s, ct_err *err)
     }
     CT_TRY(ct_tokenizer_open(s->alloc, folder, NULL, &s->tokenizer, err));
     s->prompt.alloc = s->alloc;
+    if (s->o->chat) {
+        return encode_question(s, folder, err);
+    }
     return ct_tokenizer_encode(s->tokenizer, s->o->prompt, strlen(s->o->prompt), CT_ENCODE_BOS | CT_ENCODE_TEMPLATE,
                                &s->prompt, err);
 }
@@ -111,7 +139,7 @@ static ct_status write_text(session *s, ct_err *err)
     ct_decode_stream stream = {0};
     cti_str text = {.alloc = s->alloc};
     ct_status st = cti_generator_feed(s->gen, s->prompt.ids, s->prompt.n, err);
-    fputs(s->o->prompt, stdout);
+    fputs(s->o->chat ? "" : s->o->prompt, stdout);
     for (int64_t i = 0; i < s->o->max_new_tokens && st == CT_OK; i++) {
         int32_t id = 0;
         CT_TRY_GOTO(st, cti_generator_sample(s->gen, &sampling, &id, err), out);

@@ -65,6 +65,12 @@ enum { CTI_SET_NO_EFFECT = 256 };
     X(sources, TOKENS, "", "", "", "", "", 0, NULL, \
       "several data sets mixed by share of tokens, PATH:WEIGHT each, as web/*.jsonl.gz:0.7 code.jsonl:0.3") \
     X(text_field, STR, "text", "1", "", "", "", 0, NULL, "member of each JSON line that holds the text") \
+    X(format, CHOICE, "text", "", "", "text|chat", "", 0, NULL, \
+      "what documents are: text, or conversations of which the loss counts what the assistant says") \
+    X(question_field, STR, "question", "1", "", "", "", 0, NULL, "chat: member that holds the question where there are no messages") \
+    X(answer_field, STR, "answer", "1", "", "", "", 0, NULL, "chat: member that holds the answer") \
+    X(chat_template, OPT_STR, "None", "1", "", "", "", 0, NULL, "chat: file of the template; None: the tokenizer's") \
+    X(chat_date, STR, "2024-07-26", "1", "", "", "", 0, NULL, "chat: the day that a template's strftime_now shows") \
     X(invalid_utf8, CHOICE, "repair", "", "", "repair|bad", "", 0, NULL, \
       "bytes of a text that are no UTF-8: repair makes them U+FFFD, bad makes the document one of bad_records") \
     X(max_document_bytes, I64, "268435456", "1", "", "", "bytes", 0, NULL, "a longer document is one of bad_records") \

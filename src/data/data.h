@@ -35,6 +35,7 @@
 #ifndef CTI_DATA_DATA_H
 #define CTI_DATA_DATA_H
 
+#include "data/chat.h"
 #include "data/corpus.h"
 #include "data/document.h"
 #include "data/loader.h"

@@ -10,6 +10,7 @@
     X("c4_test",            "demo.jsonl", NULL)                                    \
     X("c4_validation_test", "demo.jsonl", NULL)                                    \
     X("demo",               "demo.jsonl", NULL)                                    \
+    X("sft_test",           "sft.jsonl", NULL)                                     \
     X("c4",                 NULL, "allenai/c4 (en, split train), on a hub")        \
     X("c4_validation",      NULL, "allenai/c4 (en, split validation), on a hub")   \
     X("obelics",            NULL, "a set of images and text, on a hub")            \

@@ -64,6 +64,7 @@ void ct_document_deinit(ct_document *document);
 typedef struct ct_sample {
     ct_tokens ids;    /* BOS and EOS included */
     ct_tokens labels; /* n = 0: each id is a label; else as many as ids: ids[i], or CT_LABEL_IGNORE where it is none */
+    bool is_long;     /* no ids, because there would be more than the processor's limit; set by processors that have one */
 } ct_sample;
 void ct_sample_init(ct_sample *sample, const ct_alloc *alloc);
 void ct_sample_deinit(ct_sample *sample);

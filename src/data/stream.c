@@ -160,9 +160,9 @@ static void count(cti_maker *maker, const cti_track *track, const cti_item *item
     stats->repairs.n_invalid_utf8 += item->repairs.n_invalid_utf8;
     stats->repairs.n_lone_surrogates += item->repairs.n_lone_surrogates;
     stats->n_empty += item->is_empty;
-    stats->n_short += is_good && is_first_pass && item->sample.ids.n < 2;
-    stats->n_long += is_good && is_first_pass && maker->options.packing == CT_PACK_FIRST_FIT &&
-                     item->sample.ids.n - 1 > maker->options.seq_len;
+    stats->n_short += is_good && is_first_pass && item->sample.ids.n < 2 && !item->sample.is_long;
+    stats->n_long += is_good && is_first_pass &&
+                     (item->sample.is_long || (maker->options.packing == CT_PACK_FIRST_FIT && item->sample.ids.n - 1 > maker->options.seq_len));
 }
 
 /* Looks at the track's document: stream->item is set, or it is of no use and the track has gone one on. */

@@ -90,6 +90,19 @@ static ct_status make_debugmodel(ct_tree *tree, ct_component **out_root, ct_err 
     return CT_OK;
 }
 
+/* Fine-tuning of the debug model on the questions and answers that come with ctitan. */
+static ct_status make_sft_debugmodel(ct_tree *tree, ct_component **out_root, ct_err *err)
+{
+    CT_TRY(make(tree, &debugmodel, out_root, err));
+    ((cti_checkpoint_config *)section(*out_root, "checkpoint"))->last_save_model_only = false;
+    cti_dataloader_config *data = section(*out_root, "dataloader");
+    data->dataset = "sft_test";
+    data->format = "chat";
+    data->packing = "first-fit";
+    data->shuffle = true;
+    return CT_OK;
+}
+
 /* The debug model with a loss that is not cut into chunks: loss.global-vocab-size, no loss.num-chunks. */
 static ct_status make_debugmodel_ce_loss(ct_tree *tree, ct_component **out_root, ct_err *err)
 {
@@ -149,7 +162,6 @@ static ct_status make_llama3_405b_whole(ct_tree *tree, ct_component **out_root, 
     return CT_OK;
 }
 
-#define SFT "fine-tuning on chats is not there yet"
 #define MODEL(name) "the model family " name " is not there yet, llama3 is"
 
 static const struct {
@@ -159,6 +171,7 @@ static const struct {
 } rows[] = {
     {"llama3", "llama3_debugmodel", make_debugmodel, NULL},
     {"llama3", "llama3_debugmodel_ce_loss", make_debugmodel_ce_loss, NULL},
+    {"llama3", "sft_debugmodel", make_sft_debugmodel, NULL},
     {"llama3", "llama3_1b", make_llama3_1b, NULL},
     {"llama3", "llama3_3b", make_llama3_3b, NULL},
     {"llama3", "llama3_8b", make_llama3_8b, NULL},
@@ -172,7 +185,6 @@ static const struct {
     {"llama3", "llama3_debugmodel_float8_emulate_lora", NULL, "float8 and LoRA are not there yet"},
     {"llama3", "llama3_8b_first_85_pct_layers_nvfp4", make_llama3_8b_nvfp4_85, NULL},
     {"llama3", "llama3_8b_mxfp8", make_llama3_8b_mxfp8, NULL},
-    {"llama3", "sft_debugmodel", NULL, SFT},
     {"qwen3", "qwen3_debugmodel", NULL, MODEL("qwen3")},
     {"qwen3", "qwen3_debugmodel_nvfp4", NULL, MODEL("qwen3")},
     {"qwen3", "qwen3_debugmodel_first_85_pct_layers_nvfp4", NULL, MODEL("qwen3")},

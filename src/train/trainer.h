@@ -74,6 +74,7 @@ typedef struct cti_trainer {
     /* data */
     ct_tokenizer *tokenizer;
     ct_text_processor text; /* of documents */
+    ct_chat *chat;          /* of conversations; NULL: documents are texts */
     ct_sources sources;
     ct_loader_options loader_options;
     ct_loader *loader;

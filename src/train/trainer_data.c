@@ -23,10 +23,50 @@ static ct_status check_tokens(cti_trainer *t, int64_t vocab_size, ct_err *err)
     return CT_OK;
 }
 
+static ct_status open_chat(cti_trainer *t, const cti_dataloader_config *c, ct_err *err)
+{
+    const cti_trainer_config *root = ct_component_values(t->root);
+    const ct_chat_options options = {.template_path = c->chat_template,
+                                     .question_field = c->question_field,
+                                     .answer_field = c->answer_field,
+                                     .max_tokens = t->seq_len,
+                                     .match_special = (t->text.flags & CT_ENCODE_MATCH_SPECIAL) != 0,
+                                     .date = c->chat_date};
+    char *folder = root->hf_assets_path[0] != '\0' ? ct_alloc_strdup(t->alloc, root->hf_assets_path, err)
+                                                   : cti_path_join(t->alloc, t->o.share_dir, "tokenizer", err);
+    const ct_status st = folder == NULL ? CT_ERR_MEMORY : ct_chat_open(t->alloc, folder, t->tokenizer, &options, &t->chat, err);
+    ct_alloc_free(t->alloc, folder);
+    if (st == CT_OK) {
+        t->encode_hash ^= ct_chat_hash(t->chat);
+    }
+    return st;
+}
+
+/* The first record as it is learned; one that is bad is the loader's business. */
+static ct_status log_first_sample(cti_trainer *t, ct_err *err)
+{
+    ct_reader *reader = NULL;
+    ct_document document;
+    cti_str text = {.alloc = t->alloc};
+    ct_document_init(&document, t->alloc);
+    const ct_status st = ct_reader_create(t->alloc, t->sources.corpora[0], &reader, err);
+    if (st == CT_OK && ct_reader_read(reader, 0, &document, NULL, NULL, NULL) == CT_OK &&
+        ct_chat_render_record(t->chat, &document, &text, NULL) == CT_OK) {
+        CT_INFO(t->log, "[ChatProcessor] First sample full:\n%s", cti_str_text(&text));
+    }
+    ct_reader_destroy(&reader);
+    ct_document_deinit(&document);
+    cti_str_deinit(&text);
+    return st;
+}
+
 ct_status cti_trainer_open_sources(cti_trainer *t, ct_err *err)
 {
     const cti_dataloader_config *c = CTI_SECTION(t->root, "dataloader", dataloader);
+    const bool is_chat = strcmp(c->format, "chat") == 0;
+    CT_TRY(is_chat ? open_chat(t, c, err) : CT_OK);
     const ct_corpus_options corpus = {.text_field = c->text_field,
+                                      .records = is_chat,
                                       .utf8 = strcmp(c->invalid_utf8, "bad") == 0 ? CT_UTF8_BAD : CT_UTF8_REPAIR,
                                       .max_document_bytes = c->max_document_bytes,
                                       .begin_id = (int32_t)c->begin_id}; /* bounds of the setting */
@@ -51,6 +91,7 @@ ct_status cti_trainer_open_sources(cti_trainer *t, ct_err *err)
     }
     const cti_decoder_config *d = ct_component_values(ct_component_find(t->root, "model_spec.model"));
     CT_TRY(check_tokens(t, d->vocab_size, err));
+    CT_TRY(is_chat ? log_first_sample(t, err) : CT_OK);
     const bool may_skip = strcmp(c->bad_records, "skip") == 0 && c->max_bad_share > 0.0;
     t->loader_options = (ct_loader_options){.seq_len = t->seq_len,
                                             .rows = t->local_batch * ct_mesh_dp_degree(&t->mesh),
@@ -79,7 +120,7 @@ ct_status cti_trainer_open_loader(cti_trainer *t, int64_t n_streams, ct_err *err
     o->streams = n_streams;
     o->n_local_streams = n_streams / dp;
     o->first_stream = ct_mesh_dp_rank(&t->mesh) * o->n_local_streams;
-    const ct_processor processor = ct_processor_of_text(&t->text);
+    const ct_processor processor = t->chat != NULL ? ct_processor_of_chat(t->chat) : ct_processor_of_text(&t->text);
     return ct_loader_create(t->alloc, t->sources.items, t->sources.n, &processor, o, &t->loader, err);
 }
 

@@ -452,6 +452,7 @@ void cti_trainer_close(cti_trainer **trainer)
     const int64_t start = CTI_PHASE_BEGIN(t, "torch_distributed_teardown");
     ct_loader_destroy(&t->loader);
     ct_sources_close(&t->sources);
+    ct_chat_destroy(&t->chat);
     ct_tokenizer_destroy(&t->tokenizer);
     ct_alloc_free(t->alloc, t->batches);
     ct_alloc_free(t->alloc, t->actions);
