@@ -31,11 +31,21 @@ enum {
     CT_OP_ADDEND = 1 << 10      /* an input past the row's n_in_min is added to output 0 before that is rounded */
 };
 
+/* An id whose row another rank holds (local_ids). */
+#define CT_ID_ELSEWHERE (-101)
+
 /* How an op's placements follow on one mesh axis; the shard pass asks this, never the op's id. */
 typedef enum ct_shard_class {
     CT_SHARD_ELEMENT,    /* all inputs of equal placement; outputs the same */
     CT_SHARD_ROWS,       /* dim 0 of every non-parameter input may be sharded, parameters replicated; outputs follow dim 0 */
-    CT_SHARD_LOSS,       /* as ROWS; output 0 (the loss) is partial, output 1 follows rows, output 2 is partial */
+    CT_SHARD_RESHAPE,    /* as ROWS; a sharded dim goes to the output's dim with as many elements before it */
+    CT_SHARD_HEADS,      /* as ROWS; or the heads of inputs that have them (dim -2 of those with 3 dims or more) are sharded, and those of
+                            outputs follow: dim -2, the last of outputs with fewer dims */
+    CT_SHARD_PRODUCT,    /* a product with the parameter at input 1 (x w^T): as ROWS; w sharded on dim 0: the output's last dim is; w on
+                            dim 1 and the input's last dim: the output is partial */
+    CT_SHARD_LOOKUP,     /* input 0 a parameter, input 1 ids: as ROWS; the parameter sharded on dim 0: the output is partial */
+    CT_SHARD_LOSS,       /* as ROWS; output 0 (the loss) is partial, output 1 follows rows, output 2 is partial; input 1, a parameter, may be
+                            sharded on dim 0 */
     CT_SHARD_REPLICATED, /* every input replicated (scalars, states, optimizer) */
     CT_SHARD_COLLECTIVE  /* made by the shard pass itself */
 } ct_shard_class;
@@ -45,8 +55,11 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
 
 /* X(name, n_in_min, n_in_max, n_out, flags, shard class, tolerance, attrs list macro)     n_out -1: as many as attrs say
  *
- * embedding(w [V, D], ids i32 [...]) -> y [..., D]            y[t] = w[ids[t]]; an id outside [0, V) is ERR_RANGE
+ * embedding(w [V, D], ids i32 [...]) -> y [..., D]            y[t] = w[ids[t]], zeros where the id is CT_ID_ELSEWHERE; another id outside
+ *     [0, V) is ERR_RANGE
  * embedding_grad(dy [..., D], ids) {vocab} -> dw [vocab, D]   dw[v] = sum over t with ids[t] == v, in order of t
+ * local_ids(ids i32) {start, count} -> i32                    id - start where that is in [0, count), -100 where it is -100, else
+ *     CT_ID_ELSEWHERE: ids of a vocabulary of which this rank holds rows [start, start + count)
  * matmul(a, b, c?) {ta, tb} -> y                              operands as matrices: all dims but the last are rows.
  *     y = op(a) op(b) (+ c); op(a) [M, P], op(b) [P, Q]. y dims: a's leading dims + [Q] where !ta, else [M, Q]. c like y.
  * add(a, b) -> y; mul(a, b) -> y; scale(a) {alpha} -> y       same shapes
@@ -81,13 +94,17 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
  * sdpa_tnd_grad(do, q, k, v, o, lse, ends_q, ends_k, n_segments) {same} -> dq, dk, dv
  * silu_mul(g, u) -> y = g sigmoid(g) u                        silu_mul_grad(dy, g, u) -> dg, du
  * swiglu(gu [..., 2F]) -> y [..., F]                          silu_mul of the halves of each row; swiglu_grad(dy, gu) -> dgu
- * linear_cross_entropy(x [..., D], w [V, D], labels i32 [...], inv_tokens f32 [1]) {chunks}
+ * linear_cross_entropy(x [..., D], w [V, D], labels i32 [...], inv_tokens f32 [1], lse? f32 [...]) {chunks}
  *     -> loss f64 [1], dx like x, dw [V, D]                   loss = inv_tokens * sum over t with label != -100 of (lse(x w^T)[t] -
  *     logit[t, label]); dx, dw are its gradients; logits live one chunk at a time (ceil(T/chunks) tokens; a backend may take more
- *     while they are small); label outside [0, V) is ERR_RANGE
- * linear_cross_entropy_eval(x, w, labels, inv_tokens) {chunks} -> loss f64 [1]
- * sumsq(x [N]) -> f64 [1]                                     blocks of 4096 elements in f64, block sums added in order
- * add_n(a...) -> y                                            f64 [1] scalars, in order
+ *     while they are small); label outside [0, V) is ERR_RANGE. With lse, w is some rows of a larger vocabulary whose lse it is: tokens
+ *     with the label CT_ID_ELSEWHERE count in the gradients and not in the loss.
+ * linear_cross_entropy_eval(x, w, labels, inv_tokens, lse?) {chunks} -> loss f64 [1]
+ * linear_lse(x [..., D], w [V, D]) {chunks} -> lse f32 [...]  log(sum(exp(x w^T)))
+ * lse_merge(l f32 [n, ...]) -> f32 [...]                      log(sum over dim 0 of exp(l))
+ * sumsq(x [N]) {leaves} -> f64 [1]                            x in `leaves` equal parts: of each, blocks of 4096 elements in f64 added in
+ *     order; the parts added by halves, so that ranks that hold halves of x add up to the same bits
+ * add_n(a...) -> f64 [1]                                      all elements of f64 vectors, in order
  * clip_coef(sumsq f64 [1], loss f64 [1]) {max_norm} -> coef f32 [1], norm f64 [1], go i32 [1]
  *     norm = sqrt(sumsq); coef = min(1, max_norm / (norm + 1e-6)); go = 1 where norm and loss are finite, else 0
  * adamw(p [N], g [N], m [N], v [N], lr f64 [G], step i64 [1], coef f32 [1], go i32 [1])
@@ -99,43 +116,50 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
  *     is not copied
  * fill {value, dtype, dims} -> y
  * kv_append(cache [B, L, K, h], x [B, S, K, h], start i32 [1]) -> cache'   cache[:, start + s] = x[:, s]; rows past L are dropped; in place
- * all_gather(x [n, ...]) {axis, degree, reduce_dtype} -> [degree n, ...]   rank order along dim 0; backward casts to reduce_dtype first
+ * owe(x) {axis, degree, reduce_dtype} -> view                              x itself; its gradient is a partial sum on each rank: backward
+ *     casts to reduce_dtype (-1: leaves it) and sums over the axis
+ * all_gather(x [n, ...]) {axis, degree, reduce_dtype} -> [degree n, ...]   rank order along dim 0; backward casts to reduce_dtype (-1:
+ *     leaves it) first
  * reduce_scatter(x [degree n, ...]) {axis, degree} -> [n, ...]             sum by halves
- * all_reduce(x) {axis, degree} -> y                                        sum by halves
+ * all_reduce(x) {axis, degree} -> y                                        sum by halves; the result is the same on every rank, and so is
+ *     its gradient, which goes through as it is
  */
 /* clang-format off */
 #define CT_OP_LIST(X)                                                                                                  \
-    X(embedding,                 2, 2, 1, 0,                                   ROWS,       EXACT,       CT_ATTRS_NONE) \
+    X(embedding,                 2, 2, 1, 0,                                   LOOKUP,       EXACT,       CT_ATTRS_NONE) \
     X(embedding_grad,            2, 2, 1, 0,                                   ROWS,       REORDERED,   CT_ATTRS_EMBEDDING_GRAD) \
-    X(matmul,                    2, 3, 1, CT_OP_EXPENSIVE | CT_OP_MATMUL | CT_OP_ADDEND, ROWS,       REORDERED,   CT_ATTRS_MATMUL) \
+    X(local_ids,                 1, 1, 1, 0,                                   ELEMENT,    EXACT,       CT_ATTRS_LOCAL_IDS) \
+    X(matmul,                    2, 3, 1, CT_OP_EXPENSIVE | CT_OP_MATMUL | CT_OP_ADDEND, PRODUCT,    REORDERED,   CT_ATTRS_MATMUL) \
     X(add,                       2, 2, 1, CT_OP_ELEMENTWISE,                   ELEMENT,    EXACT,       CT_ATTRS_NONE) \
     X(mul,                       2, 2, 1, CT_OP_ELEMENTWISE,                   ELEMENT,    EXACT,       CT_ATTRS_NONE) \
     X(scale,                     1, 1, 1, CT_OP_ELEMENTWISE,                   ELEMENT,    EXACT,       CT_ATTRS_SCALE) \
     X(cast,                      1, 1, 1, 0,                                   ELEMENT,    EXACT,       CT_ATTRS_CAST) \
-    X(reshape,                   1, 1, 1, CT_OP_VIEW,                          ROWS,       EXACT,       CT_ATTRS_RESHAPE) \
+    X(reshape,                   1, 1, 1, CT_OP_VIEW,                          RESHAPE,    EXACT,       CT_ATTRS_RESHAPE) \
     X(transpose,                 1, 1, 1, 0,                                   ROWS,       EXACT,       CT_ATTRS_TRANSPOSE) \
     X(slice,                     1, 1, 1, 0,                                   ROWS,       EXACT,       CT_ATTRS_SLICE) \
     X(slice_grad,                1, 1, 1, 0,                                   ROWS,       EXACT,       CT_ATTRS_SLICE_GRAD) \
     X(concat,                    1, 64, 1, 0,                                  ROWS,       EXACT,       CT_ATTRS_CONCAT) \
     X(rmsnorm,                   2, 2, 2, 0,                                   ROWS,       REORDERED,   CT_ATTRS_RMSNORM) \
     X(rmsnorm_grad,              4, 5, 2, CT_OP_IN_PLACE | CT_OP_ADDEND,       ROWS,       REORDERED,   CT_ATTRS_NONE) \
-    X(rope,                      3, 3, 1, 0,                                   ROWS,       EXACT,       CT_ATTRS_ROPE) \
+    X(rope,                      3, 3, 1, 0,                                   HEADS,      EXACT,       CT_ATTRS_ROPE) \
     X(qkv_rope,                  3, 3, 3, 0,                                   ROWS,       EXACT,       CT_ATTRS_QKV_ROPE) \
     X(qkv_rope_grad,             5, 5, 1, 0,                                   ROWS,       EXACT,       CT_ATTRS_NONE) \
     X(rope_rows,                 2, 2, 2, 0,                                   ROWS,       EXACT,       CT_ATTRS_NONE) \
-    X(rotary_mul,                3, 3, 1, 0,                                   ROWS,       EXACT,       CT_ATTRS_ROPE) \
-    X(sdpa,                      5, 5, 2, CT_OP_EXPENSIVE | CT_OP_ATTENTION,   ROWS,       APPROXIMATE, CT_ATTRS_SDPA) \
+    X(rotary_mul,                3, 3, 1, 0,                                   HEADS,      EXACT,       CT_ATTRS_ROPE) \
+    X(sdpa,                      5, 5, 2, CT_OP_EXPENSIVE | CT_OP_ATTENTION,   HEADS,      APPROXIMATE, CT_ATTRS_SDPA) \
     X(sdpa_grad,                 8, 8, 3, 0,                                   ROWS,       APPROXIMATE, CT_ATTRS_SDPA) \
     X(segment_ends,              2, 2, 2, 0,                                   ROWS,       EXACT,       CT_ATTRS_NONE) \
-    X(sdpa_tnd,                  6, 6, 2, CT_OP_EXPENSIVE | CT_OP_ATTENTION,   ROWS,       APPROXIMATE, CT_ATTRS_SDPA) \
+    X(sdpa_tnd,                  6, 6, 2, CT_OP_EXPENSIVE | CT_OP_ATTENTION,   HEADS,      APPROXIMATE, CT_ATTRS_SDPA) \
     X(sdpa_tnd_grad,             9, 9, 3, 0,                                   ROWS,       APPROXIMATE, CT_ATTRS_SDPA) \
     X(silu_mul,                  2, 2, 1, CT_OP_ELEMENTWISE,                   ELEMENT,    APPROXIMATE, CT_ATTRS_NONE) \
     X(silu_mul_grad,             3, 3, 2, CT_OP_ELEMENTWISE,                   ELEMENT,    APPROXIMATE, CT_ATTRS_NONE) \
     X(swiglu,                    1, 1, 1, 0,                                   ROWS,       APPROXIMATE, CT_ATTRS_NONE) \
     X(swiglu_grad,               2, 2, 1, CT_OP_IN_PLACE,                      ROWS,       APPROXIMATE, CT_ATTRS_NONE) \
-    X(linear_cross_entropy,      4, 4, 3, CT_OP_EXPENSIVE,                     LOSS,       APPROXIMATE, CT_ATTRS_LOSS) \
-    X(linear_cross_entropy_eval, 4, 4, 1, 0,                                   LOSS,       APPROXIMATE, CT_ATTRS_LOSS) \
-    X(sumsq,                     1, 1, 1, 0,                                   REPLICATED, REORDERED,   CT_ATTRS_NONE) \
+    X(linear_cross_entropy,      4, 5, 3, CT_OP_EXPENSIVE,                     LOSS,       APPROXIMATE, CT_ATTRS_LOSS) \
+    X(linear_cross_entropy_eval, 4, 5, 1, 0,                                   LOSS,       APPROXIMATE, CT_ATTRS_LOSS) \
+    X(linear_lse,                2, 2, 1, CT_OP_EXPENSIVE,                     ROWS,       APPROXIMATE, CT_ATTRS_LOSS) \
+    X(lse_merge,                 1, 1, 1, 0,                                   ROWS,       APPROXIMATE, CT_ATTRS_NONE) \
+    X(sumsq,                     1, 1, 1, 0,                                   REPLICATED, REORDERED,   CT_ATTRS_SUMSQ) \
     X(add_n,                     1, 4096, 1, 0,                                REPLICATED, EXACT,       CT_ATTRS_NONE) \
     X(clip_coef,                 2, 2, 3, 0,                                   REPLICATED, EXACT,       CT_ATTRS_CLIP) \
     X(adamw,                     8, 8, 3, CT_OP_UPDATE,                        REPLICATED, APPROXIMATE, CT_ATTRS_ADAMW) \
@@ -144,6 +168,7 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
     X(flat_concat,               1, 4096, 1, CT_OP_JOIN,                       REPLICATED, EXACT,       CT_ATTRS_FLAT_CONCAT) \
     X(fill,                      0, 0, 1, 0,                                   REPLICATED, EXACT,       CT_ATTRS_FILL) \
     X(kv_append,                 3, 3, 1, CT_OP_UPDATE,                        ROWS,       EXACT,       CT_ATTRS_NONE) \
+    X(owe,                       1, 1, 1, CT_OP_VIEW,                          COLLECTIVE, EXACT,       CT_ATTRS_ALL_GATHER) \
     X(all_gather,                1, 1, 1, CT_OP_COLLECTIVE,                    COLLECTIVE, EXACT,       CT_ATTRS_ALL_GATHER) \
     X(reduce_scatter,            1, 1, 1, CT_OP_COLLECTIVE,                    COLLECTIVE, REORDERED,   CT_ATTRS_COLLECTIVE) \
     X(all_reduce,                1, 1, 1, CT_OP_COLLECTIVE,                    COLLECTIVE, REORDERED,   CT_ATTRS_COLLECTIVE)
@@ -163,7 +188,9 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
 #define CT_ATTRS_ROPE(A) A(inverse, BOOL, "false")
 #define CT_ATTRS_QKV_ROPE(A) A(heads, I64, "1") A(kv_heads, I64, "1")
 #define CT_ATTRS_SDPA(A) A(scale, F64, "1") A(causal, BOOL, "true") A(window, I64, "0")
+#define CT_ATTRS_LOCAL_IDS(A) A(start, I64, "0") A(count, I64, "1")
 #define CT_ATTRS_LOSS(A) A(chunks, I64, "1")
+#define CT_ATTRS_SUMSQ(A) A(leaves, I64, "1")
 #define CT_ATTRS_CLIP(A) A(max_norm, F64, "1")
 #define CT_ATTRS_ADAMW(A) A(segments, I64_LIST, "") A(beta1, F64_LIST, "") A(beta2, F64_LIST, "") A(eps, F64_LIST, "") \
     A(weight_decay, F64_LIST, "")
@@ -200,7 +227,9 @@ CT_ATTRS_STRUCT(ct_attrs_rmsnorm, CT_ATTRS_RMSNORM)
 CT_ATTRS_STRUCT(ct_attrs_rope, CT_ATTRS_ROPE)
 CT_ATTRS_STRUCT(ct_attrs_qkv_rope, CT_ATTRS_QKV_ROPE)
 CT_ATTRS_STRUCT(ct_attrs_sdpa, CT_ATTRS_SDPA)
+CT_ATTRS_STRUCT(ct_attrs_local_ids, CT_ATTRS_LOCAL_IDS)
 CT_ATTRS_STRUCT(ct_attrs_loss, CT_ATTRS_LOSS)
+CT_ATTRS_STRUCT(ct_attrs_sumsq, CT_ATTRS_SUMSQ)
 CT_ATTRS_STRUCT(ct_attrs_clip, CT_ATTRS_CLIP)
 CT_ATTRS_STRUCT(ct_attrs_adamw, CT_ATTRS_ADAMW)
 CT_ATTRS_STRUCT(ct_attrs_flat_split, CT_ATTRS_FLAT_SPLIT)

@@ -7,9 +7,10 @@
  *   autodiff/grad.h           what rules are written with
  *   autodiff/<family>_grad.c  the rules
  *
- * The convention for collectives: the loss is the sum of the losses of all ranks, and a rule is the adjoint
- * of the op as a linear map over the values of all ranks. So the gradient of all_gather is reduce_scatter, of
- * all_reduce all_reduce.
+ * The convention for collectives: the loss is the sum of the losses of all ranks, and a rule is the adjoint of the op as a linear
+ * map over the values of all ranks; a value that is the same on every rank counts once. So the gradient of all_gather, whose ranks
+ * use their copies each in their own way, is reduce_scatter; of all_reduce, whose result every rank uses alike, the identity; and of
+ * owe, which hands such a value to ranks that use it each in their own way, all_reduce (mesh/placement.h).
  *
  * It takes no second derivatives, and does not decide what is kept in memory (the recompute pass does). */
 #ifndef CTI_AUTODIFF_AUTODIFF_H
@@ -24,7 +25,7 @@
  *            inputs itself, and the gradient of the loss by itself is 1, so nothing is multiplied by it.
  * wrt        float values; they may be activations
  * out_grads  n_wrt ids, CT_NO_VALUE where wrt[i] does not reach the loss. A gradient has the dims and the
- *            dtype of its value, but for values read by an all_gather, which get that op's reduce_dtype.
+ *            dtype of its value, but for values read by an all_gather or an owe, which get that op's reduce_dtype.
  *
  * Nodes come in reverse order of the forward nodes, in the scope of the forward node they answer to. Where a
  * value is read several times its gradients are added in the order in which they are made. The current scope

@@ -16,6 +16,7 @@
 #define CTI_GRAD_LIST(GRAD, NONE)                                              \
     GRAD(embedding,                 FIRST)                                     \
     NONE(embedding_grad,            CTI_NO_SECOND)                             \
+    NONE(local_ids,                 "its input and output are integers")       \
     GRAD(matmul,                    FIRST)                                     \
     GRAD(add,                       FIRST)                                     \
     GRAD(mul,                       FIRST)                                     \
@@ -44,6 +45,8 @@
     NONE(swiglu_grad,               CTI_NO_SECOND)                             \
     GRAD(linear_cross_entropy,      FIRST)                                     \
     NONE(linear_cross_entropy_eval, "it is for evaluation; train with linear_cross_entropy") \
+    NONE(linear_lse,                "the loss that reads it makes its gradients") \
+    NONE(lse_merge,                 "the loss that reads it makes its gradients") \
     NONE(sumsq,                     CTI_NO_STEP)                               \
     NONE(add_n,                     CTI_NO_STEP)                               \
     NONE(clip_coef,                 CTI_NO_STEP)                               \
@@ -53,6 +56,7 @@
     NONE(flat_concat,               CTI_NO_SECOND)                             \
     NONE(fill,                      "it has no inputs")                        \
     NONE(kv_append,                 CTI_NO_STATE)                              \
+    GRAD(owe,                       FIRST)                                     \
     GRAD(all_gather,                FIRST)                                     \
     GRAD(reduce_scatter,            FIRST)                                     \
     GRAD(all_reduce,                FIRST)

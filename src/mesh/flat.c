@@ -18,22 +18,19 @@ static size_t group_key(const char *name)
     return strncmp(name, "tok_embeddings.", 15) == 0 ? 14 : 0;
 }
 
-static bool same_group(const ct_flat_group *g, const char *name)
+/* "layers.3", or "layers.3.whole". */
+static const char *group_name(ct_arena *arena, const ct_flat_param *p, bool has_tensor, ct_err *err)
 {
-    const size_t len = group_key(name);
-    if (len == 0) {
-        return strcmp(g->name, "head") == 0;
-    }
-    return strlen(g->name) == len && strncmp(g->name, name, len) == 0;
+    const size_t len = group_key(p->name);
+    return ct_arena_printf(arena, err, "%.*s%s", len == 0 ? 4 : (int)len, len == 0 ? "head" : p->name, has_tensor && !p->cut.is_cut ? ".whole" : "");
 }
 
-static ct_status new_group(ct_flat_layout *l, const char *name, int32_t n_params, ct_flat_group **out, ct_err *err)
+static ct_status new_group(ct_flat_layout *l, const char *name, const ct_flat_param *p, int32_t n_params, ct_flat_group **out, ct_err *err)
 {
     ct_flat_group *g = &l->groups[l->n_groups];
-    const size_t len = group_key(name);
-    g->name = len == 0 ? ct_arena_strdup(l->arena, "head", err) : ct_arena_printf(l->arena, err, "%.*s", (int)len, name);
+    *g = (ct_flat_group){.name = name, .is_cut = p->cut.is_cut, .is_owing = p->is_owing};
     g->members = ct_arena_alloc(l->arena, (size_t)n_params * sizeof *g->members, err);
-    if (g->name == NULL || g->members == NULL) {
+    if (g->members == NULL) {
         return CT_ERR_MEMORY;
     }
     l->n_groups++;
@@ -41,20 +38,31 @@ static ct_status new_group(ct_flat_layout *l, const char *name, int32_t n_params
     return CT_OK;
 }
 
-static ct_status add_member(ct_flat_layout *l, const ct_flat_param *params, int32_t index, int32_t n_params, ct_err *err)
+static ct_status add_member(ct_flat_layout *l, const ct_flat_param *params, int32_t index, int32_t n_params, bool has_tensor, ct_err *err)
 {
     const ct_flat_param *p = &params[index];
+    const char *name = group_name(l->arena, p, has_tensor, err);
     ct_flat_group *g = NULL;
+    if (name == NULL) {
+        return CT_ERR_MEMORY;
+    }
     for (int32_t i = l->n_groups - 1; i >= 0 && g == NULL; i--) {
-        g = same_group(&l->groups[i], p->name) ? &l->groups[i] : NULL;
+        g = strcmp(l->groups[i].name, name) == 0 ? &l->groups[i] : NULL;
     }
     if (g == NULL) {
         /* members of one group are at most those left */
-        CT_TRY(new_group(l, p->name, n_params - index, &g, err));
+        CT_TRY(new_group(l, name, p, n_params - index, &g, err));
+    }
+    if (g->is_owing != p->is_owing) {
+        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "parameters of '%s' are used both on whole rows and on parts of them ('%s')", name, p->name);
     }
     ct_flat_member *m = &g->members[g->n_members++];
-    *m = (ct_flat_member){.ndim = p->ndim, .param_index = index, .offset = cti_round_up(g->total, CT_FLAT_ALIGN)};
+    *m = (ct_flat_member){.ndim = p->ndim, .param_index = index, .cut = p->cut, .offset = cti_round_up(g->total, CT_FLAT_ALIGN)};
     memcpy(m->dims, p->dims, sizeof m->dims);
+    memcpy(m->whole, p->dims, sizeof m->whole);
+    if (p->cut.is_cut) {
+        m->whole[p->cut.dim] = p->cut.whole;
+    }
     m->name = ct_arena_strdup(l->arena, p->name, err);
     m->numel = cti_dims_product(p->dims, p->ndim);
     if (m->name == NULL) {
@@ -80,15 +88,20 @@ ct_status ct_flat_layout_create(const ct_alloc *alloc, const ct_flat_param *para
         l->groups = ct_arena_alloc(l->arena, (size_t)(n_params + 1) * sizeof *l->groups, err);
         st = l->groups == NULL ? CT_ERR_MEMORY : CT_OK;
     }
+    bool has_tensor = false;
+    for (int32_t i = 0; i < n_params; i++) {
+        has_tensor = has_tensor || params[i].cut.is_cut || params[i].is_owing;
+    }
     for (int32_t i = 0; i < n_params && st == CT_OK; i++) {
-        st = add_member(l, params, i, n_params, err);
+        st = add_member(l, params, i, n_params, has_tensor, err);
     }
     if (st != CT_OK) {
         ct_flat_layout_destroy(&l);
         return st;
     }
     for (int32_t i = 0; i < l->n_groups; i++) {
-        l->groups[i].total = cti_round_up(l->groups[i].total, degree * CT_FLAT_ALIGN);
+        const int64_t parts = CT_FLAT_LEAVES % degree == 0 ? CT_FLAT_LEAVES : degree;
+        l->groups[i].total = cti_round_up(l->groups[i].total, parts * CT_FLAT_ALIGN);
     }
     *out_layout = l;
     return CT_OK;
@@ -125,4 +138,24 @@ int32_t ct_flat_find(const ct_flat_layout *layout, const char *param, int32_t *o
         }
     }
     return -1;
+}
+
+int64_t ct_flat_leaves(int64_t degree)
+{
+    return CT_FLAT_LEAVES % degree == 0 ? CT_FLAT_LEAVES / degree : 1;
+}
+
+int64_t ct_flat_whole_run(const ct_flat_member *m, int64_t first, int64_t n, int64_t *out_n)
+{
+    if (!m->cut.is_cut) {
+        *out_n = n;
+        return first;
+    }
+    int64_t inner = 1; /* elements behind the cut dim */
+    for (int32_t d = m->cut.dim + 1; d < m->ndim; d++) {
+        inner *= m->dims[d];
+    }
+    const int64_t run = m->dims[m->cut.dim] * inner; /* end to end in both */
+    *out_n = cti_min_i64(n, run - first % run);
+    return first / run * (m->cut.whole * inner) + m->cut.begin * inner + first % run;
 }

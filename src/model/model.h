@@ -163,4 +163,8 @@ CT_MUST_CHECK ct_status cti_graph_build(const ct_alloc *alloc, const ct_componen
                                         const cti_graph_options *options, ct_graph **out_graph, ct_build *build,
                                         ct_value_id *out, ct_err *err);
 
+/* Sets the placements of parameters on the axis tp, before ct_pass_shard. ERR_USAGE naming a parameter that the degree does not divide. */
+struct ct_mesh;
+CT_MUST_CHECK ct_status cti_model_place(const ct_build *build, const struct ct_mesh *mesh, ct_err *err);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape rules of the collectives: all_gather, reduce_scatter, all_reduce over one mesh axis. */
+/* Shape rules of the collectives: all_gather, reduce_scatter, all_reduce, owe over one mesh axis. */
 #include <inttypes.h>
 
 #include "base/num.h"
@@ -11,6 +11,24 @@ static ct_status want_axis(const cti_check *c, int64_t axis, int64_t degree)
     return cti_want(c, degree >= 1, "'degree' %" PRId64 " is less than 1", degree);
 }
 
+static ct_status want_reduce_dtype(const cti_check *c, int64_t dtype)
+{
+    return cti_want(c, dtype == -1 || (dtype >= 0 && dtype < CT_DTYPE_COUNT && ct_dtype_is_float((ct_dtype)dtype)),
+                    "'reduce_dtype' %" PRId64 " is neither -1 nor a float dtype", dtype);
+}
+
+ct_status cti_shape_owe(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
+                        ct_value_spec *out_specs, ct_err *err)
+{
+    (void)graph;
+    const ct_attrs_all_gather *a = attrs;
+    const cti_check c = CTI_CHECK("owe");
+    CT_TRY(want_axis(&c, a->axis, a->degree));
+    CT_TRY(want_reduce_dtype(&c, a->reduce_dtype));
+    out_specs[0] = cti_spec_like(in[0]);
+    return CT_OK;
+}
+
 ct_status cti_shape_all_gather(const ct_graph *graph, const ct_value *const *in, int32_t n_in,
                                const void *attrs, ct_value_spec *out_specs, ct_err *err)
 {
@@ -18,10 +36,7 @@ ct_status cti_shape_all_gather(const ct_graph *graph, const ct_value *const *in,
     const ct_attrs_all_gather *a = attrs;
     const cti_check c = CTI_CHECK("all_gather");
     CT_TRY(want_axis(&c, a->axis, a->degree));
-    CT_TRY(cti_want(&c,
-                    a->reduce_dtype >= 0 && a->reduce_dtype < CT_DTYPE_COUNT &&
-                        ct_dtype_is_float((ct_dtype)a->reduce_dtype),
-                    "'reduce_dtype' %" PRId64 " is no float dtype", a->reduce_dtype));
+    CT_TRY(want_reduce_dtype(&c, a->reduce_dtype));
     CT_TRY(cti_want_ndim_min(&c, 0, 1));
     out_specs[0] = cti_spec_like(in[0]);
     return cti_want(&c, cti_mul_i64(in[0]->dims[0], a->degree, &out_specs[0].dims[0]),

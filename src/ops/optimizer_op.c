@@ -13,9 +13,11 @@ ct_status cti_shape_sumsq(const ct_graph *graph, const ct_value *const *in, int3
                           ct_value_spec *out_specs, ct_err *err)
 {
     (void)graph;
-    (void)attrs;
+    const ct_attrs_sumsq *a = attrs;
     const cti_check c = CTI_CHECK("sumsq");
     CT_TRY(cti_want_float(&c, 0));
+    CT_TRY(cti_want(&c, a->leaves >= 1 && ct_value_numel(in[0]) % a->leaves == 0, "'leaves' %" PRId64 " does not divide the elements",
+                    a->leaves));
     out_specs[0] = scalar(CT_DTYPE_F64);
     return CT_OK;
 }
@@ -27,7 +29,7 @@ ct_status cti_shape_add_n(const ct_graph *graph, const ct_value *const *in, int3
     (void)attrs;
     const cti_check c = CTI_CHECK("add_n");
     for (int32_t i = 0; i < n_in; i++) {
-        CT_TRY(cti_want_vector(&c, i, CT_DTYPE_F64, 1));
+        CT_TRY(cti_want_vector(&c, i, CT_DTYPE_F64, -1));
     }
     out_specs[0] = scalar(CT_DTYPE_F64);
     return CT_OK;

@@ -185,10 +185,61 @@ static ct_status gather_gradients(emit *e, ct_value_id *loss, ct_optim_values *v
     return CT_OK;
 }
 
+/* Squared norms of the groups that are cut over tp, or of those that are not: one vector, summed over the ranks that share it. An element
+ * a group, so that each is summed over its own fixed leaves, whatever the ranks. */
+static ct_status squares_of(emit *e, bool is_cut, ct_value_id *out, ct_err *err)
+{
+    ct_graph *g = e->g;
+    const int32_t n = e->layout->n_groups;
+    const ct_attrs_sumsq attrs = {.leaves = ct_flat_leaves(e->layout->degree)};
+    ct_value_id *squares = ct_arena_alloc(ct_graph_arena(g), (size_t)n * sizeof *squares, err);
+    int32_t n_squares = 0;
+    if (squares == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    *out = CT_NO_VALUE;
+    for (int32_t i = 0; i < n; i++) {
+        if (e->layout->groups[i].is_cut == is_cut) {
+            CT_TRY(ct_op_emit(g, CT_OP_sumsq, &attrs, &e->acc[i], 1, &squares[n_squares++], err));
+        }
+    }
+    if (n_squares == 0) {
+        return CT_OK;
+    }
+    *out = squares[0];
+    while (n_squares > 1) { /* concat takes 64 inputs: by bunches, until one is left */
+        enum { BUNCH = 64 };
+        int32_t left = 0;
+        const ct_attrs_concat concat = {.dim = 0};
+        for (int32_t i = 0; i < n_squares; i += BUNCH) {
+            const int32_t some = n_squares - i < BUNCH ? n_squares - i : BUNCH;
+            CT_TRY(ct_op_emit(g, CT_OP_concat, &concat, squares + i, some, &squares[left], err));
+            left++;
+        }
+        n_squares = left;
+        *out = squares[0];
+    }
+    /* Shards of the gradient are disjoint over dp_shard and equal over dp_replicate; parts are disjoint over tp. */
+    CT_TRY(reduce_over(e, CT_AXIS_DP_SHARD, out, err));
+    return is_cut ? reduce_over(e, CT_AXIS_TP, out, err) : CT_OK;
+}
+
+static ct_status square_norm(emit *e, ct_value_id *out, ct_err *err)
+{
+    ct_value_id parts[2];
+    int32_t n = 0;
+    for (int is_cut = 0; is_cut < 2; is_cut++) {
+        CT_TRY(squares_of(e, is_cut != 0, &parts[n], err));
+        n += parts[n] != CT_NO_VALUE;
+    }
+    return ct_op_emit(e->g, CT_OP_add_n, NULL, parts, n, out, err);
+}
+
 static ct_status emit_all(emit *e, ct_value_id loss, ct_optim_values *v, ct_err *err)
 {
     ct_graph *g = e->g;
     const int32_t n = e->layout->n_groups;
+    const ct_value_id root = loss;
     ct_value_id sq, clip[3];
     CT_TRY(ct_graph_set_scope(g, "optimizer", err));
     ct_graph_set_program(g, CT_PROGRAM_BACKWARD);
@@ -196,17 +247,15 @@ static ct_status emit_all(emit *e, ct_value_id loss, ct_optim_values *v, ct_err 
     CT_TRY(named(e, CT_VALUE_INPUT, "step", "", CT_DTYPE_I64, 1, &v->step, err));
     CT_TRY(named(e, CT_VALUE_INPUT, "lr", "", CT_DTYPE_F64, e->spec->n_groups, &v->lr, err));
     ct_graph_set_program(g, CT_PROGRAM_OPTIMIZER);
-    ct_value_id *squares = ct_arena_alloc(ct_graph_arena(g), (size_t)n * sizeof *squares, err);
-    if (squares == NULL) {
-        return CT_ERR_MEMORY;
+    CT_TRY(square_norm(e, &sq, err));
+    v->local_loss = loss;
+    for (int axis = CT_AXIS_COUNT - 1; axis >= 0; axis--) { /* parts of one data rank's loss, such as those over tp */
+        const bool is_data = axis == CT_AXIS_DP_SHARD || axis == CT_AXIS_DP_REPLICATE;
+        if (!is_data && ct_graph_value_c(g, root)->placement[axis].kind == CT_PLACE_PARTIAL) {
+            CT_TRY(reduce_over(e, (ct_axis)axis, &v->local_loss, err));
+        }
     }
-    for (int32_t i = 0; i < n; i++) {
-        CT_TRY(ct_op_emit(g, CT_OP_sumsq, NULL, &e->acc[i], 1, &squares[i], err));
-    }
-    CT_TRY(ct_op_emit(g, CT_OP_add_n, NULL, squares, n, &sq, err));
-    /* Shards of the gradient are disjoint over dp_shard and equal over dp_replicate; losses are every rank's own. */
-    CT_TRY(reduce_over(e, CT_AXIS_DP_SHARD, &sq, err));
-    v->loss = v->local_loss = loss;
+    v->loss = v->local_loss;
     CT_TRY(reduce_over(e, CT_AXIS_DP_SHARD, &v->loss, err));
     CT_TRY(reduce_over(e, CT_AXIS_DP_REPLICATE, &v->loss, err));
     const ct_attrs_clip attrs = {.max_norm = e->spec->max_norm};

@@ -29,7 +29,18 @@ static ct_status split_attrs(ct_graph *g, const ct_flat_group *group, ct_attrs_f
     return CT_OK;
 }
 
-static ct_status make_group(ct_graph *g, const ct_param *params, const ct_flat_group *group, int64_t degree,
+/* x with its gradient summed over an axis, where that has more than one rank. */
+static ct_status owe(ct_graph *g, const ct_mesh *mesh, ct_axis axis, ct_dtype reduce_dtype, ct_value_id *x, ct_err *err)
+{
+    if (mesh == NULL || mesh->degree[axis] == 1) {
+        return CT_OK;
+    }
+    const ct_attrs_all_gather attrs = {axis, mesh->degree[axis], reduce_dtype};
+    const ct_value_id in = *x;
+    return ct_op_emit(g, CT_OP_owe, &attrs, &in, 1, x, err);
+}
+
+static ct_status make_group(ct_graph *g, const ct_param *params, const ct_flat_group *group, int64_t degree, const ct_mesh *mesh,
                             ct_dtype reduce_dtype, ct_value_id *out_flat, ct_err *err)
 {
     const ct_alloc *alloc = ct_graph_allocator(g);
@@ -54,9 +65,14 @@ static ct_status make_group(ct_graph *g, const ct_param *params, const ct_flat_g
     ct_graph_value(g, flat)->placement[CT_AXIS_DP_SHARD] = (ct_placement){CT_PLACE_FLAT, 0};
     CT_TRY_GOTO(st, ct_graph_set_scope(g, name, err), out);
     full = flat;
+    CT_TRY_GOTO(st, owe(g, mesh, CT_AXIS_DP_REPLICATE, reduce_dtype, &full, err), out);
+    if (group->is_owing) {
+        CT_TRY_GOTO(st, owe(g, mesh, CT_AXIS_TP, reduce_dtype, &full, err), out);
+    }
     if (degree > 1) {
+        const ct_value_id shard = full;
         const ct_attrs_all_gather gather = {CT_AXIS_DP_SHARD, degree, reduce_dtype};
-        CT_TRY_GOTO(st, ct_op_emit(g, CT_OP_all_gather, &gather, &flat, 1, &full, err), out);
+        CT_TRY_GOTO(st, ct_op_emit(g, CT_OP_all_gather, &gather, &shard, 1, &full, err), out);
     }
     CT_TRY_GOTO(st, split_attrs(g, group, &attrs, err), out);
     CT_TRY_GOTO(st, ct_op_emit(g, CT_OP_flat_split, &attrs, &full, 1, views, err), out);
@@ -72,7 +88,7 @@ out:
 }
 
 ct_status ct_pass_flat(ct_graph *g, const ct_param *params, int32_t n_params, const ct_flat_layout *layout,
-                       ct_dtype reduce_dtype, ct_value_id **out_flats, ct_err *err)
+                       const ct_mesh *mesh, ct_dtype reduce_dtype, ct_value_id **out_flats, ct_err *err)
 {
     int32_t n_members = 0;
     for (int32_t i = 0; i < layout->n_groups; i++) {
@@ -86,7 +102,7 @@ ct_status ct_pass_flat(ct_graph *g, const ct_param *params, int32_t n_params, co
         return CT_ERR_MEMORY;
     }
     for (int32_t i = 0; i < layout->n_groups; i++) {
-        CT_TRY(make_group(g, params, &layout->groups[i], layout->degree, reduce_dtype, &flats[i], err));
+        CT_TRY(make_group(g, params, &layout->groups[i], layout->degree, mesh, reduce_dtype, &flats[i], err));
     }
     *out_flats = flats;
     return ct_graph_verify(g, err);

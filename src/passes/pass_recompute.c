@@ -46,7 +46,7 @@ static ct_value_id root_of(const ct_graph *g, ct_value_id id)
 static bool keeps_node(const recompute *r, const ct_node *node, int32_t *matmuls)
 {
     if (strncmp(node->scope, "flat.", 5) == 0) {
-        const bool head = strcmp(node->scope, "flat.head") == 0;
+        const bool head = strncmp(node->scope, "flat.head", 9) == 0;
         return !(head ? r->options->reshard_head : r->options->reshard_blocks);
     }
     if (r->options->mode == CT_RECOMPUTE_NONE || block_len(node->scope) == 0) {

@@ -1,15 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Placements -> local shapes. */
+/* Placements -> local shapes: tensor parallelism first (pass_tensor.c inserts what it needs), then the rows of the batch on the data axes. */
 #include <inttypes.h>
 
 #include "passes/passes.h"
+#include "passes/passes_internal.h"
 
 static bool is_batch(const ct_value *v, int axis)
 {
     return v->placement[axis].kind == CT_PLACE_SHARD && v->placement[axis].dim == 0;
 }
 
-/* Placement of the node's outputs on one axis, from its inputs'. */
+static bool follows_rows(const ct_op *op, bool all_sharded)
+{
+    switch (op->shard) {
+    case CT_SHARD_ROWS:
+    case CT_SHARD_RESHAPE:
+    case CT_SHARD_HEADS:
+    case CT_SHARD_PRODUCT:
+    case CT_SHARD_LOOKUP:
+    case CT_SHARD_LOSS:
+    case CT_SHARD_COLLECTIVE: /* over another axis, which cuts dim 0 within this one */
+        return true;
+    case CT_SHARD_ELEMENT:
+        return all_sharded;
+    case CT_SHARD_REPLICATED:
+        break;
+    }
+    return false;
+}
+
+/* Placement of the node's outputs on one data axis, from its inputs'. */
 static ct_status follow(ct_graph *g, const ct_node *node, int axis, ct_err *err)
 {
     const ct_op *op = ct_op_row(node->op);
@@ -30,9 +50,7 @@ static ct_status follow(ct_graph *g, const ct_node *node, int axis, ct_err *err)
     if (n_sharded == 0) {
         return CT_OK;
     }
-    const bool rows = op->shard == CT_SHARD_ROWS || op->shard == CT_SHARD_LOSS ||
-                      (op->shard == CT_SHARD_ELEMENT && n_sharded == node->n_in);
-    if (!rows) {
+    if (!follows_rows(op, n_sharded == node->n_in)) {
         return CT_FAIL(err, CT_ERR_UNSUPPORTED, "node '%s' (%s) cannot be split along dim 0 on axis %s", node->scope,
                        op->name, ct_axis_name((ct_axis)axis));
     }
@@ -48,7 +66,7 @@ static ct_status localize(ct_graph *g, const ct_mesh *mesh, ct_err *err)
 {
     for (ct_value_id id = 0; id < ct_graph_n_values(g); id++) {
         ct_value *v = ct_graph_value(g, id);
-        for (int axis = 0; axis < CT_AXIS_COUNT && v->producer < 0; axis++) {
+        for (int axis = 0; axis < CT_AXIS_TP && v->producer < 0; axis++) {
             const int64_t degree = mesh->degree[axis];
             if (degree == 1 || v->placement[axis].kind != CT_PLACE_SHARD) {
                 continue;
@@ -63,9 +81,12 @@ static ct_status localize(ct_graph *g, const ct_mesh *mesh, ct_err *err)
     return CT_OK;
 }
 
-ct_status ct_pass_shard(ct_graph *g, const ct_mesh *mesh, ct_err *err)
+ct_status ct_pass_shard(ct_graph *g, const ct_mesh *mesh, const ct_shard_options *options, ct_err *err)
 {
-    for (int axis = 0; axis < CT_AXIS_COUNT; axis++) {
+    if (mesh->degree[CT_AXIS_TP] > 1) {
+        CT_TRY(cti_pass_tensor(g, mesh, options, err));
+    }
+    for (int axis = 0; axis < CT_AXIS_TP; axis++) {
         for (int32_t i = 0; mesh->degree[axis] > 1 && i < ct_graph_order_len(g); i++) {
             CT_TRY(follow(g, ct_graph_node_c(g, ct_graph_order(g)[i]), axis, err));
         }

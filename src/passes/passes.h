@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The map of the room `passes`: graph to graph, in this order for a training step:
  *
- *   pass_shard.c      placements of the batch on the data axes -> local shapes
+ *   pass_shard.c      placements -> local shapes: the batch on the data axes
+ *   pass_tensor.c     (its part for tp) cut parameters -> placements of all values, and the collectives between
  *   pass_flat.c       parameters -> Flat groups, stored as shards and gathered before use (FSDP)
  *   pass_precision.c  the compute dtype: one cast behind every parameter group, dtypes inferred anew
  *   pass_merge.c      products of one input with neighbouring weights -> one product
@@ -21,15 +22,20 @@
 #include "mesh/flat.h"
 #include "mesh/mesh.h"
 
-/* Placements of INPUT values are set by whoever declares them; every other value follows by its op's shard class. Then dims become
- * local. ERR_SHAPE where a dim does not divide, ERR_UNSUPPORTED naming the node where an op cannot be sharded so. */
-CT_MUST_CHECK ct_status ct_pass_shard(ct_graph *graph, const ct_mesh *mesh, ct_err *err);
+typedef struct ct_shard_options {
+    bool is_sequence_parallel; /* with tp above 1: between products the tokens are shared by its ranks */
+} ct_shard_options;
+/* Placements of INPUT values (data axes) and PARAM values (tp: SHARD or REPLICATE) are set by whoever declares them; every other value
+ * follows by its op's shard class. Then dims become local. A replicated parameter that is used on a part of the tokens becomes OWING.
+ * ERR_SHAPE where a dim does not divide, ERR_UNSUPPORTED naming the node where an op cannot be sharded so. */
+CT_MUST_CHECK ct_status ct_pass_shard(ct_graph *graph, const ct_mesh *mesh, const ct_shard_options *options, ct_err *err);
 
-/* Replaces every parameter by a view of its Flat group: PARAM "flat.<group>" [total / degree], all_gather over dp_shard where the
- * degree is above 1 (gradients reduced in reduce_dtype), flat_split. out_flats: the PARAM values, one per group; they belong to the
- * graph's arena. The gather's nodes have the scope "flat.<group>" and stand before the group's first use. */
+/* Replaces every parameter by a view of its Flat group: PARAM "flat.<group>" [total / degree]; an owe over dp_replicate, and over tp where the
+ * group is owing; all_gather over dp_shard; each where the degree is above 1 (gradients reduced in reduce_dtype); flat_split. out_flats: the
+ * PARAM values, one per group; they belong to the graph's arena. These nodes have the scope "flat.<group>" and stand before the group's
+ * first use. mesh NULL: one rank. */
 CT_MUST_CHECK ct_status ct_pass_flat(ct_graph *graph, const ct_param *params, int32_t n_params,
-                                     const ct_flat_layout *layout, ct_dtype reduce_dtype, ct_value_id **out_flats,
+                                     const ct_flat_layout *layout, const ct_mesh *mesh, ct_dtype reduce_dtype, ct_value_id **out_flats,
                                      ct_err *err);
 
 /* Computation in `compute`: a cast behind every PARAM whose dtype differs, then all dtypes follow. */

@@ -128,8 +128,9 @@ ct_status cti_engine_flat_dtype(const cti_engine *e, const char *prefix, const c
 
 /* ---- weights ---------------------------------------------------------------------------------------------------- */
 
-typedef struct fill_job { /* a parameter's elements from `begin` on, into host memory */
+typedef struct fill_job { /* a member's elements from `begin` on, into host memory */
     const ct_init *init;
+    const ct_flat_member *member;
     cti_rng_key key;
     int64_t begin;
     ct_dtype dtype;
@@ -164,9 +165,9 @@ static void fill_range(void *ctx, int64_t first, int64_t end, int thread)
     const fill_job *job = ctx;
     double values[PIECE];
     (void)thread;
-    for (int64_t at = first; at < end; at += PIECE) {
-        const int64_t n = cti_min_i64(PIECE, end - at);
-        init_values(job, job->begin + at, values, n);
+    for (int64_t at = first, n; at < end; at += n) {
+        const int64_t from = ct_flat_whole_run(job->member, job->begin + at, cti_min_i64(PIECE, end - at), &n);
+        init_values(job, from, values, n);
         if (job->dtype == CT_DTYPE_BF16) {
             uint16_t *out = (uint16_t *)job->out + at;
             for (int64_t i = 0; i < n; i++) {
@@ -187,7 +188,7 @@ static ct_status init_member(cti_engine *e, const ct_flat_layout *layout, const 
                              const ct_init *init, int64_t coord, uint64_t seed, void *host, ct_err *err)
 {
     int64_t begin, end, shard_begin, shard_end;
-    fill_job job = {.init = init, .key = cti_rng_key_make(seed, group->members[m].name), .out = host};
+    fill_job job = {.init = init, .member = &group->members[m], .key = cti_rng_key_make(seed, group->members[m].name), .out = host};
     CT_TRY(cti_engine_flat_dtype(e, "flat", group->name, &job.dtype, err));
     ct_flat_local_range(group, m, layout->degree, coord, &begin, &end);
     ct_flat_range(group->total, layout->degree, coord, &shard_begin, &shard_end);

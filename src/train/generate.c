@@ -22,11 +22,11 @@ static ct_status build_graph(cti_generator *gen, int i, const ct_component *spec
                                  .loss_chunks = 1};
     CT_TRY(cti_graph_build(gen->alloc, spec, &o, &gen->graphs[i], &gen->builds[i], &gen->logits[i], err));
     if (gen->layout == NULL) {
-        CT_TRY(cti_layout_of(gen->alloc, &gen->builds[i], 1, &gen->layout, err));
+        CT_TRY(cti_layout_of(gen->alloc, &gen->builds[i], NULL, &gen->layout, err));
     }
     ct_graph *g = gen->graphs[i];
     ct_value_id *flats;
-    CT_TRY(ct_pass_flat(g, gen->builds[i].params, gen->builds[i].n_params, gen->layout, CT_DTYPE_F32, &flats, err));
+    CT_TRY(ct_pass_flat(g, gen->builds[i].params, gen->builds[i].n_params, gen->layout, NULL, CT_DTYPE_F32, &flats, err));
     CT_TRY(ct_pass_merge(g, err));
     CT_TRY(ct_pass_fuse(g, err));
     CT_TRY(ct_pass_schedule(g, &gen->logits[i], 1, err));

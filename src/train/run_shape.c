@@ -95,6 +95,7 @@ ct_status cti_run_shape_make(const cti_run_config *run, const ct_mesh *mesh, ct_
                                     .batch = shape.local_batch * ct_mesh_dp_degree(mesh),
                                     .seq_len = shape.seq_len,
                                     .loss_chunks = 1,
+                                    .is_sequence_parallel = CTI_SECTION(run->root, "parallelism", parallelism)->enable_sequence_parallel,
                                     .optim = {.max_norm = training->max_norm,
                                               .has_bf16_moments = strcmp(optimizer->implementation, "fused_opt_states_bf16") == 0,
                                               .has_one_micro_batch = shape.accumulation == 1},

@@ -7,6 +7,7 @@
 
 #include "autodiff/autodiff.h"
 #include "base/base.h"
+#include "mesh/placement.h"
 #include "model/model.h"
 
 typedef struct dump {
@@ -38,7 +39,7 @@ out:
     return st;
 }
 
-ct_status cti_layout_of(const ct_alloc *alloc, const ct_build *build, int64_t degree, ct_flat_layout **out_layout,
+ct_status cti_layout_of(const ct_alloc *alloc, const ct_build *build, const ct_mesh *mesh, ct_flat_layout **out_layout,
                         ct_err *err)
 {
     ct_flat_param *params = CT_NEW_ARRAY(alloc, ct_flat_param, build->n_params, err);
@@ -46,11 +47,17 @@ ct_status cti_layout_of(const ct_alloc *alloc, const ct_build *build, int64_t de
         return CT_ERR_MEMORY;
     }
     for (int32_t i = 0; i < build->n_params; i++) {
-        params[i].name = build->params[i].name;
-        params[i].ndim = build->params[i].ndim;
-        memcpy(params[i].dims, build->params[i].dims, sizeof params[i].dims);
+        const ct_value *v = ct_graph_value_c(build->graph, build->params[i].value);
+        const ct_placement p = v->placement[CT_AXIS_TP];
+        params[i] = (ct_flat_param){.name = build->params[i].name, .ndim = v->ndim, .is_owing = p.kind == CT_PLACE_OWING};
+        memcpy(params[i].dims, v->dims, sizeof params[i].dims);
+        if (p.kind == CT_PLACE_SHARD) {
+            int64_t begin, end;
+            ct_shard_range(build->params[i].dims[p.dim], mesh->degree[CT_AXIS_TP], mesh->coord[CT_AXIS_TP], &begin, &end);
+            params[i].cut = (ct_flat_cut){true, p.dim, build->params[i].dims[p.dim], begin};
+        }
     }
-    const ct_status st = ct_flat_layout_create(alloc, params, build->n_params, degree, out_layout, err);
+    const ct_status st = ct_flat_layout_create(alloc, params, build->n_params, mesh != NULL ? mesh->degree[CT_AXIS_DP_SHARD] : 1, out_layout, err);
     ct_alloc_free(alloc, params);
     return st;
 }
@@ -75,11 +82,12 @@ static ct_status run_passes(cti_step *s, const ct_component *spec, const cti_ste
     CT_TRY(cti_graph_build(s->alloc, spec, &graph_options, &s->graph, &s->build, &loss, err));
     ct_graph *g = s->graph;
     CT_TRY(after_pass(&d, s->alloc, g, "forward", err));
-    CT_TRY(cti_layout_of(s->alloc, &s->build, o->mesh->degree[CT_AXIS_DP_SHARD], &s->layout, err));
-
-    CT_TRY(ct_pass_shard(g, o->mesh, err));
+    const ct_shard_options shard = {.is_sequence_parallel = o->is_sequence_parallel};
+    CT_TRY(cti_model_place(&s->build, o->mesh, err));
+    CT_TRY(ct_pass_shard(g, o->mesh, &shard, err));
     CT_TRY(after_pass(&d, s->alloc, g, "shard", err));
-    CT_TRY(ct_pass_flat(g, s->build.params, s->build.n_params, s->layout, o->reduce_dtype, &s->flats, err));
+    CT_TRY(cti_layout_of(s->alloc, &s->build, o->mesh, &s->layout, err));
+    CT_TRY(ct_pass_flat(g, s->build.params, s->build.n_params, s->layout, o->mesh, o->reduce_dtype, &s->flats, err));
     CT_TRY(after_pass(&d, s->alloc, g, "flat", err));
     CT_TRY(ct_pass_precision(g, o->compute_dtype, err));
     CT_TRY(after_pass(&d, s->alloc, g, "precision", err));

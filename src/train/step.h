@@ -29,6 +29,7 @@ typedef struct cti_step_options {
     ct_dtype reduce_dtype;
     int64_t batch, seq_len; /* rows of a micro-batch over all data ranks, tokens of a row */
     int64_t loss_chunks;
+    bool is_sequence_parallel; /* with tp above 1 */
     ct_recompute_options recompute;
     ct_optim_spec optim;
     const char *dump_dir;   /* NULL: none; else "<dir>/NN-<pass>.txt" after each pass */
@@ -49,8 +50,8 @@ void cti_step_destroy(cti_step **step);
 /* The values that the host reads after a step: what a plan must keep. */
 enum { CTI_STEP_KEEPS = 4 };
 void cti_step_keep(const cti_step *step, ct_value_id out_values[CTI_STEP_KEEPS]);
-/* The flat layout of a built graph's parameters. */
-CT_MUST_CHECK ct_status cti_layout_of(const ct_alloc *alloc, const ct_build *build, int64_t degree,
+/* The flat layout of a built graph's parameters, after ct_pass_shard. mesh NULL: one rank. */
+CT_MUST_CHECK ct_status cti_layout_of(const ct_alloc *alloc, const ct_build *build, const ct_mesh *mesh,
                                       ct_flat_layout **out_layout, ct_err *err);
 /* Fills out_actions with 2 n_micro_batches + 1 actions. */
 void cti_step_actions(int32_t n_micro_batches, cti_action *out_actions);

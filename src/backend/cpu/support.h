@@ -12,6 +12,7 @@
 #define CTI_CPU_SUPPORT(HAVE, SCRATCH, NONE)                     \
     HAVE(embedding, CTI_CPU_FLOATS)                              \
     SCRATCH(embedding_grad, CTI_CPU_FLOATS)                      \
+    HAVE(local_ids, CT_BIT(I32))                                 \
     SCRATCH(matmul, CTI_CPU_FLOATS)                              \
     HAVE(add, CTI_CPU_FLOATS)                                    \
     HAVE(mul, CTI_CPU_FLOATS)                                    \
@@ -40,6 +41,8 @@
     HAVE(swiglu_grad, CTI_CPU_FLOATS)                            \
     SCRATCH(linear_cross_entropy, CTI_CPU_FLOATS)                \
     SCRATCH(linear_cross_entropy_eval, CTI_CPU_FLOATS)           \
+    SCRATCH(linear_lse, CTI_CPU_FLOATS)                          \
+    HAVE(lse_merge, CT_BIT(F32))                                 \
     SCRATCH(sumsq, CTI_CPU_FLOATS)                               \
     HAVE(add_n, CT_BIT(F64))                                     \
     HAVE(clip_coef, CT_BIT(F64))                                 \
@@ -49,6 +52,7 @@
     HAVE(flat_concat, CTI_CPU_ANY)                               \
     HAVE(fill, CTI_CPU_ANY)                                      \
     HAVE(kv_append, CTI_CPU_ANY)                                 \
+    NONE(owe, "a view: its output is its input's memory")        \
     NONE(all_gather, "a collective: run by a comm engine")       \
     NONE(reduce_scatter, "a collective: run by a comm engine")   \
     NONE(all_reduce, "a collective: run by a comm engine")

@@ -115,6 +115,9 @@ CT_MUST_CHECK ct_status cti_ref_check_ids(const char *op, const char *what, cons
 #define CTI_REF_WORKSPACE(name) size_t cti_ref_##name##_workspace_bytes(const ct_launch *launch)
 CTI_REF_KERNEL(embedding);
 CTI_REF_KERNEL(embedding_grad);
+CTI_REF_KERNEL(local_ids);
+CTI_REF_KERNEL(linear_lse);
+CTI_REF_KERNEL(lse_merge);
 CTI_REF_KERNEL(matmul);
 CTI_REF_KERNEL(add);
 CTI_REF_KERNEL(mul);
@@ -151,6 +154,7 @@ CTI_REF_KERNEL(add_n);
 CTI_REF_KERNEL(clip_coef);
 CTI_REF_KERNEL(adamw);
 CTI_REF_WORKSPACE(embedding_grad);
+CTI_REF_WORKSPACE(linear_lse);
 CTI_REF_WORKSPACE(matmul);
 CTI_REF_WORKSPACE(rmsnorm_grad);
 CTI_REF_WORKSPACE(sdpa);

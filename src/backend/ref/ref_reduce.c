@@ -4,37 +4,53 @@
 
 enum { SUMSQ_BLOCK = 4096 }; /* elements; part of the op's meaning */
 
-ct_status cti_ref_sumsq(const ct_launch *launch, ct_err *err)
+/* Squares of elements [begin, end), block by block. */
+static double part_sumsq(const ct_tensor *x, int64_t begin, int64_t end)
 {
-    (void)err;
-    const ct_tensor *x = &launch->in[0];
-    const int64_t n = cti_ref_numel(x);
     double total = 0.0;
-    for (int64_t begin = 0; begin < n; begin += SUMSQ_BLOCK) {
-        const int64_t end = cti_min_i64(begin + SUMSQ_BLOCK, n);
+    for (int64_t at = begin; at < end; at += SUMSQ_BLOCK) {
+        const int64_t stop = cti_min_i64(at + SUMSQ_BLOCK, end);
         double sum = 0.0;
-        for (int64_t i = begin; i < end; i++) {
+        for (int64_t i = at; i < stop; i++) {
             const double a = cti_ref_load(x, i);
             sum += a * a;
         }
         total += sum;
     }
-    cti_ref_store(&launch->out[0], 0, total);
+    return total;
+}
+
+/* Leaves [first, first + n) of `size` elements each, by halves. The depth is log2 of the leaves. */
+static double leaves_sumsq(const ct_tensor *x, int64_t size, int64_t first, int64_t n)
+{
+    if (n == 1) {
+        return part_sumsq(x, first * size, (first + 1) * size);
+    }
+    return leaves_sumsq(x, size, first, n / 2) + leaves_sumsq(x, size, first + n / 2, n - n / 2);
+}
+
+ct_status cti_ref_sumsq(const ct_launch *launch, ct_err *err)
+{
+    (void)err;
+    const int64_t leaves = ((const ct_attrs_sumsq *)launch->attrs)->leaves;
+    cti_ref_store(&launch->out[0], 0, leaves_sumsq(&launch->in[0], cti_ref_numel(&launch->in[0]) / leaves, 0, leaves));
     return CT_OK;
 }
 
 ct_status cti_ref_add_n(const ct_launch *launch, ct_err *err)
 {
     (void)err;
-    const ct_tensor *y = &launch->out[0];
-    const int64_t n = cti_ref_numel(y);
-    for (int64_t i = 0; i < n; i++) {
-        double sum = cti_ref_load(&launch->in[0], i);
-        for (int32_t k = 1; k < launch->n_in; k++) {
-            sum += cti_ref_load(&launch->in[k], i);
+    double sum = 0.0;
+    bool has_any = false;
+    for (int32_t k = 0; k < launch->n_in; k++) {
+        const int64_t n = cti_ref_numel(&launch->in[k]);
+        for (int64_t i = 0; i < n; i++) {
+            const double v = cti_ref_load(&launch->in[k], i);
+            sum = has_any ? sum + v : v;
+            has_any = true;
         }
-        cti_ref_store(y, i, sum);
     }
+    cti_ref_store(&launch->out[0], 0, sum);
     return CT_OK;
 }
 

@@ -13,6 +13,7 @@
 #define CTI_REF_SUPPORT(HAVE, WORK, NONE)                  \
     HAVE(embedding,                 CTI_REF_FLOATS)        \
     WORK(embedding_grad,            CTI_REF_FLOATS)        \
+    HAVE(local_ids,                 CT_BIT(I32))           \
     WORK(matmul,                    CTI_REF_FLOATS)        \
     HAVE(add,                       CTI_REF_FLOATS)        \
     HAVE(mul,                       CTI_REF_FLOATS)        \
@@ -41,6 +42,8 @@
     HAVE(swiglu_grad,               CTI_REF_FLOATS)        \
     WORK(linear_cross_entropy,      CTI_REF_FLOATS)        \
     WORK(linear_cross_entropy_eval, CTI_REF_FLOATS)        \
+    WORK(linear_lse,                CTI_REF_FLOATS)        \
+    HAVE(lse_merge,                 CT_BIT(F32))           \
     HAVE(sumsq,                     CTI_REF_FLOATS)        \
     HAVE(add_n,                     CTI_REF_FLOATS)        \
     HAVE(clip_coef,                 CT_BIT(F64))           \
@@ -50,6 +53,7 @@
     HAVE(flat_concat,               CTI_REF_COPIES)        \
     HAVE(fill,                      CTI_REF_COPIES)        \
     HAVE(kv_append,                 CTI_REF_FLOATS)        \
+    NONE(owe,                       CTI_REF_VIEW)          \
     NONE(all_gather,                CTI_REF_BY_COMM)       \
     NONE(reduce_scatter,            CTI_REF_BY_COMM)       \
     NONE(all_reduce,                CTI_REF_BY_COMM)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* embedding and its gradient. */
+/* embedding and its gradient; ids of a shared vocabulary. */
 #include <inttypes.h>
 
 #include "backend/cpu/isa/cpu_vector.h"
@@ -10,7 +10,7 @@ static ct_status check_ids(const char *op, const ct_tensor *ids, int64_t vocab, 
     const int32_t *id = ids->data;
     const int64_t n = t_numel(ids);
     for (int64_t t = 0; t < n; t++) {
-        if (id[t] < 0 || id[t] >= vocab) {
+        if (id[t] != CT_ID_ELSEWHERE && (id[t] < 0 || id[t] >= vocab)) {
             return CT_FAIL(err, CT_ERR_RANGE, "%s: id %" PRId32 " of token %" PRId64 " is outside [0, %" PRId64 ")", op, id[t], t,
                            vocab);
         }
@@ -23,6 +23,10 @@ CTI_INLINE void copy_rows(const ct_launch *l, int64_t first, int64_t end, const 
 {
     const int32_t *id = l->in[1].data;
     for (int64_t t = first; t < end; t++) {
+        if (id[t] == CT_ID_ELSEWHERE) {
+            memset((float *)l->out[0].data + t * words, 0, (size_t)words * sizeof(float));
+            continue;
+        }
         FOR_VECTORS(0, words, i, n, v_set(l->out[0].data, t * words + i, n, v_get(l->in[0].data, id[t] * words + i, n, 0), how);)
     }
 }
@@ -40,7 +44,11 @@ static void copy_tokens(void *ctx, int64_t first, int64_t end, int thread)
         return;
     }
     for (int64_t t = first; t < end; t++) {
-        memcpy((char *)y->data + t * row, (const char *)w->data + id[t] * row, (size_t)row);
+        if (id[t] == CT_ID_ELSEWHERE) {
+            memset((char *)y->data + t * row, 0, (size_t)row);
+        } else {
+            memcpy((char *)y->data + t * row, (const char *)w->data + id[t] * row, (size_t)row);
+        }
     }
 }
 
@@ -113,10 +121,26 @@ ct_status CTI_CPU_FN(embedding_grad)(const ct_launch *launch, ct_err *err)
     int32_t *first = launch->workspace, *next = first + vocab;
     memset(first, 0xff, (size_t)vocab * sizeof *first);
     for (int64_t t = tokens - 1; t >= 0; t--) {
-        next[t] = first[id[t]];
-        first[id[t]] = (int32_t)t;
+        if (id[t] != CT_ID_ELSEWHERE) {
+            next[t] = first[id[t]];
+            first[id[t]] = (int32_t)t;
+        }
     }
     grad_run r = {dy, dw, first, next};
     cti_pool_run(vocab, grain_of(t_last(dw)), grad_rows, &r);
+    return CT_OK;
+}
+
+ct_status CTI_CPU_FN(local_ids)(const ct_launch *launch, ct_err *err)
+{
+    (void)err;
+    const ct_attrs_local_ids *a = launch->attrs;
+    const int32_t *id = launch->in[0].data;
+    int32_t *out = launch->out[0].data;
+    const int64_t n = t_numel(&launch->in[0]);
+    for (int64_t t = 0; t < n; t++) {
+        const int64_t at = id[t] - a->start;
+        out[t] = id[t] == -100 ? -100 : id[t] >= 0 && at >= 0 && at < a->count ? (int32_t)at : CT_ID_ELSEWHERE;
+    }
     return CT_OK;
 }

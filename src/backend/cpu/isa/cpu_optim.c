@@ -8,9 +8,15 @@
 
 enum { SUM_BLOCK = 4096 };
 
+/* Blocks do not cross the border of a leaf. */
+static int64_t blocks_of_leaf(const ct_launch *launch)
+{
+    return cti_ceil_div(t_numel(&launch->in[0]) / ((const ct_attrs_sumsq *)launch->attrs)->leaves, SUM_BLOCK);
+}
+
 size_t CTI_CPU_WORKSPACE(sumsq)(const ct_launch *shapes)
 {
-    return (size_t)cti_ceil_div(t_numel(&shapes->in[0]), SUM_BLOCK) * sizeof(double);
+    return (size_t)(((const ct_attrs_sumsq *)shapes->attrs)->leaves * blocks_of_leaf(shapes)) * sizeof(double);
 }
 
 /* Squares of a vector's elements in f64, added to the lanes of two sums. */
@@ -48,15 +54,16 @@ CTI_INLINE void block_sumsq(const void *x, int64_t first, int64_t n, double *out
 typedef struct sum_run {
     const ct_tensor *x;
     double *part; /* of every block */
+    int64_t leaf, blocks; /* elements and blocks of a leaf */
 } sum_run;
 
 static void sum_blocks(void *ctx, int64_t first, int64_t end, int thread)
 {
     const sum_run *r = ctx;
-    const int64_t n = t_numel(r->x);
     (void)thread;
     for (int64_t b = first; b < end; b++) {
-        const int64_t at = b * SUM_BLOCK, count = cti_min_i64(SUM_BLOCK, n - at);
+        const int64_t in_leaf = b % r->blocks * SUM_BLOCK;
+        const int64_t at = b / r->blocks * r->leaf + in_leaf, count = cti_min_i64(SUM_BLOCK, r->leaf - in_leaf);
         if (r->x->dtype == CT_DTYPE_BF16) {
             block_sumsq(r->x->data, at, count, &r->part[b], CTI_IS_BF16);
         } else {
@@ -65,27 +72,42 @@ static void sum_blocks(void *ctx, int64_t first, int64_t end, int thread)
     }
 }
 
+/* Leaves [first, first + n): blocks in order, leaves by halves. */
+static double sum_leaves(const sum_run *r, int64_t first, int64_t n)
+{
+    if (n > 1) {
+        return sum_leaves(r, first, n / 2) + sum_leaves(r, first + n / 2, n - n / 2);
+    }
+    double sum = 0;
+    for (int64_t b = first * r->blocks; b < (first + 1) * r->blocks; b++) {
+        sum += r->part[b];
+    }
+    return sum;
+}
+
 ct_status CTI_CPU_FN(sumsq)(const ct_launch *launch, ct_err *err)
 {
     CT_TRY(check_floats("sumsq", "input", launch->in, 1, err));
     CT_TRY(check_scratch("sumsq", launch, CTI_CPU_WORKSPACE(sumsq)(launch), err));
-    sum_run r = {&launch->in[0], launch->workspace};
-    const int64_t n_blocks = cti_ceil_div(t_numel(r.x), SUM_BLOCK);
-    cti_pool_run(n_blocks, 2, sum_blocks, &r);
-    double sum = 0;
-    for (int64_t b = 0; b < n_blocks; b++) {
-        sum += r.part[b];
-    }
-    *(double *)launch->out[0].data = sum;
+    const int64_t leaves = ((const ct_attrs_sumsq *)launch->attrs)->leaves;
+    sum_run r = {&launch->in[0], launch->workspace, t_numel(&launch->in[0]) / leaves, blocks_of_leaf(launch)};
+    cti_pool_run(leaves * r.blocks, 2, sum_blocks, &r);
+    *(double *)launch->out[0].data = sum_leaves(&r, 0, leaves);
     return CT_OK;
 }
 
 ct_status CTI_CPU_FN(add_n)(const ct_launch *launch, ct_err *err)
 {
     (void)err;
-    double sum = *(const double *)launch->in[0].data;
-    for (int32_t i = 1; i < launch->n_in; i++) {
-        sum += *(const double *)launch->in[i].data;
+    double sum = 0;
+    bool has_any = false;
+    for (int32_t k = 0; k < launch->n_in; k++) {
+        const double *a = launch->in[k].data;
+        const int64_t n = t_numel(&launch->in[k]);
+        for (int64_t i = 0; i < n; i++) {
+            sum = has_any ? sum + a[i] : a[i]; /* so that one -0 stays what it is */
+            has_any = true;
+        }
     }
     *(double *)launch->out[0].data = sum;
     return CT_OK;
