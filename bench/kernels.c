@@ -205,7 +205,8 @@ static void embeddings(bench *b, int64_t t, int64_t vocab, int64_t d)
 /* p, m and v are read and written, g is read: seven times n. */
 static void optimizer(bench *b, int64_t n)
 {
-    job s = {.name = "sumsq", .op = CT_OP_sumsq, .is_reader = true};
+    const ct_attrs_sumsq sum = {64};
+    job s = {.name = "sumsq", .op = CT_OP_sumsq, .attrs = &sum, .is_reader = true};
     (void)job_add(&s, false, b->f, 4 * n, 0, 0, 0);
     (void)job_add(&s, true, CT_DTYPE_F64, 1, 0, 0, 0);
     bench_run(b, &s);

@@ -28,7 +28,8 @@ enum {
     CT_OP_ATTENTION = 1 << 7,   /* inputs 0, 1, 2 are q, k, v, output 0 what they attend to */
     CT_OP_JOIN = 1 << 8,        /* input i is output 0 from element attrs.offsets[i] on, and may lie there already (ct_attrs_flat_concat) */
     CT_OP_IN_PLACE = 1 << 9,    /* output 0 may be written over any input of its dtype and size, as an elementwise op's may */
-    CT_OP_ADDEND = 1 << 10      /* an input past the row's n_in_min is added to output 0 before that is rounded */
+    CT_OP_ADDEND = 1 << 10,     /* an input past the row's n_in_min is added to output 0 before that is rounded */
+    CT_OP_HELPER = 1 << 11      /* what reads its output makes the gradients of its inputs: none goes through it */
 };
 
 /* An id whose row another rank holds (local_ids). */
@@ -157,7 +158,7 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
     X(swiglu_grad,               2, 2, 1, CT_OP_IN_PLACE,                      ROWS,       APPROXIMATE, CT_ATTRS_NONE) \
     X(linear_cross_entropy,      4, 5, 3, CT_OP_EXPENSIVE,                     LOSS,       APPROXIMATE, CT_ATTRS_LOSS) \
     X(linear_cross_entropy_eval, 4, 5, 1, 0,                                   LOSS,       APPROXIMATE, CT_ATTRS_LOSS) \
-    X(linear_lse,                2, 2, 1, CT_OP_EXPENSIVE,                     ROWS,       APPROXIMATE, CT_ATTRS_LOSS) \
+    X(linear_lse,                2, 2, 1, CT_OP_EXPENSIVE | CT_OP_HELPER,      ROWS,       APPROXIMATE, CT_ATTRS_LOSS) \
     X(lse_merge,                 1, 1, 1, 0,                                   ROWS,       APPROXIMATE, CT_ATTRS_NONE) \
     X(sumsq,                     1, 1, 1, 0,                                   REPLICATED, REORDERED,   CT_ATTRS_SUMSQ) \
     X(add_n,                     1, 4096, 1, 0,                                REPLICATED, EXACT,       CT_ATTRS_NONE) \

@@ -176,7 +176,8 @@ static void mark_wanted(cti_grad_ctx *ctx, const ct_value_id *wrt, int32_t n_wrt
     for (int32_t pos = 0; pos <= root_pos; pos++) {
         const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[pos]);
         bool depends = false;
-        for (int32_t i = 0; i < node->n_in && !depends; i++) {
+        const bool is_helper = (ct_op_row(node->op)->flags & CT_OP_HELPER) != 0;
+        for (int32_t i = 0; i < node->n_in && !depends && !is_helper; i++) {
             depends = cti_grad_is_wanted(ctx, node->in[i]);
         }
         for (int32_t i = 0; i < node->n_out && depends; i++) {

@@ -33,13 +33,15 @@
 
 #define CT_CKPT_MAX_NDIM 6
 
-/* Elements [begin, end) of a logical tensor, row-major. begin == end: nothing, but the tensor is known. */
+/* Elements [begin, end) of a logical tensor, row-major; or, with n_columns, of those columns of it alone: [column, column + n_columns) of the
+ * last dim, as if they were a tensor. begin == end: nothing, but the tensor is known. */
 typedef struct ct_ckpt_piece {
     const char *name; /* "layers.0.attention.wo.weight", "optimizer.exp_avg.norm.weight" */
     ct_dtype dtype;
     int32_t ndim;
     int64_t dims[CT_CKPT_MAX_NDIM]; /* of the whole tensor */
     int64_t begin, end;
+    int64_t column, n_columns; /* 0, 0: all columns */
 } ct_ckpt_piece;
 
 /* Gives elements [begin, end) of piece `piece` (in the tensor's own elements, within the piece) in the piece's dtype. Called in order,

@@ -7,7 +7,7 @@
 
 #define CTI_CKPT_FORMAT "ctitan-checkpoint"
 #define CTI_CKPT_RANK_FORMAT "ctitan-checkpoint-rank"
-#define CTI_CKPT_VERSION 1
+#define CTI_CKPT_VERSION 2 /* what is read; version 1, without columns, is written where no piece has any */
 #define CTI_CKPT_MANIFEST "manifest.json"
 #define CTI_CKPT_CHUNK ((int64_t)1 << 20) /* elements that a source is asked for at once, at most */
 
@@ -35,6 +35,9 @@ void cti_ckpt_remove_stale(const ct_alloc *alloc, const char *folder);
 
 /* Opens the checkpoint in `path` itself. Without is_deep, checksums are not computed and tensors are not looked at (sizes are). */
 CT_MUST_CHECK ct_status cti_ckpt_open_path(const ct_alloc *alloc, const char *path, bool is_deep, ct_ckpt **out_ckpt, ct_err *err);
+
+/* Elements of the columns that a piece is of; -1 where dims or columns make no sense. Columns 0, 0 become all of them. */
+int64_t cti_ckpt_block(ct_ckpt_piece *piece);
 
 /* n floats from src (any alignment) to dst (any alignment); equal dtypes: the bytes, of any dtype. Otherwise both must be floats. */
 void cti_ckpt_convert(const void *src, ct_dtype from, void *dst, ct_dtype to, int64_t n);

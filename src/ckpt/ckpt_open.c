@@ -14,13 +14,14 @@ typedef struct stored_file {
 } stored_file;
 
 typedef struct stored_piece {
-    int64_t begin, end;
+    int64_t begin, end;        /* among the elements of its columns */
+    int64_t column, n_columns; /* all of them: 0 and the last dim */
     const unsigned char *data; /* mapped */
 } stored_piece;
 
 typedef struct stored_tensor {
     ct_ckpt_piece whole; /* begin 0, end numel */
-    stored_piece *pieces; /* end to end, from 0 to numel */
+    stored_piece *pieces; /* by columns, then end to end: they tile the tensor */
     size_t n_pieces;
 } stored_tensor;
 
@@ -86,7 +87,30 @@ static ct_status check_files(ct_ckpt *c, json_t *files, bool is_deep, ct_err *er
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
-static ct_status read_piece(const ct_ckpt *c, const stored_tensor *t, const json_t *json, int64_t expected, stored_piece *p,
+/* Where the piece after those read so far must begin. */
+typedef struct cursor {
+    int64_t at, column, n_columns; /* n_columns: of the block begun; 0: none is */
+} cursor;
+
+static ct_status read_columns(const ct_ckpt *c, const stored_tensor *t, const json_t *json, stored_piece *p, int64_t *out_block, ct_err *err)
+{
+    const json_t *columns = json_object_get(json, "columns");
+    ct_ckpt_piece block = t->whole;
+    if (columns != NULL) {
+        block.column = json_integer_value(json_array_get(columns, 0));
+        block.n_columns = json_integer_value(json_array_get(columns, 1));
+    }
+    *out_block = cti_ckpt_block(&block);
+    if (*out_block < 0 || (columns != NULL && json_array_size(columns) != 2)) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s': a piece has columns %" PRId64 " to %" PRId64 " of the last dim, which it has not",
+                       c->path, t->whole.name, block.column, block.n_columns);
+    }
+    p->column = block.column;
+    p->n_columns = block.n_columns;
+    return CT_OK;
+}
+
+static ct_status read_piece(const ct_ckpt *c, const stored_tensor *t, const json_t *json, cursor *next, stored_piece *p,
                             ct_err *err)
 {
     const char *file, *name = t->whole.name, *tensor;
@@ -95,10 +119,17 @@ static ct_status read_piece(const ct_ckpt *c, const stored_tensor *t, const json
     CT_TRY(cti_json_get_str(json, "tensor", name, &tensor, err));
     CT_TRY(cti_json_get_i64(json, "begin", name, &p->begin, err));
     CT_TRY(cti_json_get_i64(json, "end", name, &p->end, err));
-    if (p->begin != expected || p->end < p->begin || p->end > t->whole.end) {
-        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s': a piece goes from %" PRId64 " to %" PRId64 ", expected one from %"
-                       PRId64 " on, to %" PRId64 " at most", c->path, name, p->begin, p->end, expected, t->whole.end);
+    int64_t block;
+    CT_TRY(read_columns(c, t, json, p, &block, err));
+    if (p->column != next->column || (next->n_columns > 0 && p->n_columns != next->n_columns)) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s': a piece has columns from %" PRId64 " on, expected those from %" PRId64 " on", c->path,
+                       name, p->column, next->column);
     }
+    if (p->begin != next->at || p->end < p->begin || p->end > block) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s': a piece goes from %" PRId64 " to %" PRId64 ", expected one from %"
+                       PRId64 " on, to %" PRId64 " at most", c->path, name, p->begin, p->end, next->at, block);
+    }
+    *next = p->end < block ? (cursor){p->end, p->column, p->n_columns} : (cursor){0, p->column + p->n_columns, 0};
     for (size_t i = 0; i < c->n_files; i++) {
         if (strcmp(c->files[i].name, file) == 0) {
             found = ct_st_find(c->files[i].st, tensor);
@@ -140,14 +171,14 @@ static ct_status read_tensor(ct_ckpt *c, const char *name, const json_t *json, c
     if (t->whole.name == NULL || t->pieces == NULL) {
         return CT_ERR_MEMORY;
     }
-    int64_t at = 0;
+    cursor next = {0, 0, 0};
+    const int64_t last = t->whole.ndim > 0 ? t->whole.dims[t->whole.ndim - 1] : 1;
     for (size_t i = 0; i < t->n_pieces; i++) {
-        CT_TRY(read_piece(c, t, json_array_get(pieces, i), at, &t->pieces[i], err));
-        at = t->pieces[i].end;
+        CT_TRY(read_piece(c, t, json_array_get(pieces, i), &next, &t->pieces[i], err));
     }
-    if (at != t->whole.end) {
-        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s': its pieces end at %" PRId64 ", it has %" PRId64 " elements", c->path,
-                       name, at, t->whole.end);
+    if (t->whole.end > 0 && (next.at != 0 || next.column != last)) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s': its pieces end at column %" PRId64 " of %" PRId64 ", element %" PRId64, c->path,
+                       name, next.column, last, next.at);
     }
     c->n_tensors++;
     return CT_OK;
@@ -193,8 +224,8 @@ static ct_status read_manifest(ct_ckpt *c, bool is_deep, ct_err *err)
     if (strcmp(format, CTI_CKPT_FORMAT) != 0) {
         return CT_FAIL(err, CT_ERR_FORMAT, "'%s': its manifest is of format '%s', not '" CTI_CKPT_FORMAT "'", c->path, format);
     }
-    if (version != CTI_CKPT_VERSION) {
-        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': its manifest has version %" PRId64 ", this program reads %d", c->path, version,
+    if (version < 1 || version > CTI_CKPT_VERSION) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': its manifest has version %" PRId64 ", this program reads 1 to %d", c->path, version,
                        CTI_CKPT_VERSION);
     }
     CT_TRY(cti_json_get_i64(c->manifest, "step", c->path, &c->step, err));
@@ -270,6 +301,28 @@ const ct_ckpt_piece *ct_ckpt_find(const ct_ckpt *ckpt, const char *name)
     return t != NULL ? &t->whole : NULL;
 }
 
+/* The piece that holds element `at` of the tensor, where in it, and how many of the n from there on lie end to end in both. */
+static const stored_piece *piece_at(const stored_tensor *t, int64_t at, int64_t n, int64_t *out_inside, int64_t *out_n)
+{
+    const int64_t last = t->whole.ndim > 0 ? t->whole.dims[t->whole.ndim - 1] : 1, row = at / last, column = at % last;
+    size_t low = 0, high = t->n_pieces;
+    while (high - low > 1) { /* the last that does not begin after it */
+        const size_t middle = low + (high - low) / 2;
+        const stored_piece *p = &t->pieces[middle];
+        const bool is_after = p->column > column || (p->column + p->n_columns > column && p->begin > row * p->n_columns + column - p->column);
+        low = is_after ? low : middle;
+        high = is_after ? middle : high;
+    }
+    const stored_piece *p = &t->pieces[low];
+    const int64_t local = row * p->n_columns + column - p->column;
+    *out_inside = local - p->begin;
+    *out_n = cti_min_i64(n, p->end - local);
+    if (p->n_columns < last) {
+        *out_n = cti_min_i64(*out_n, p->column + p->n_columns - column);
+    }
+    return p;
+}
+
 ct_status ct_ckpt_read(const ct_ckpt *ckpt, const char *name, int64_t begin, int64_t end, ct_dtype dtype, void *dst, ct_err *err)
 {
     const stored_tensor *t = find(ckpt, name);
@@ -284,13 +337,11 @@ ct_status ct_ckpt_read(const ct_ckpt *ckpt, const char *name, int64_t begin, int
         return CT_FAIL(err, CT_ERR_SHAPE, "'%s': tensor '%s' is of %s, which is not converted to %s", ckpt->path, name,
                        ct_dtype_name(t->whole.dtype), ct_dtype_name(dtype));
     }
-    for (size_t i = 0; i < t->n_pieces; i++) {
-        const stored_piece *p = &t->pieces[i];
-        const int64_t from = cti_max_i64(begin, p->begin), to = cti_min_i64(end, p->end);
-        if (from < to) {
-            cti_ckpt_convert(p->data + (size_t)(from - p->begin) * ct_dtype_size_bytes(t->whole.dtype), t->whole.dtype,
-                             (unsigned char *)dst + (size_t)(from - begin) * ct_dtype_size_bytes(dtype), dtype, to - from);
-        }
+    const size_t from_size = ct_dtype_size_bytes(t->whole.dtype), to_size = ct_dtype_size_bytes(dtype);
+    for (int64_t at = begin, n; at < end; at += n) {
+        int64_t inside;
+        const stored_piece *p = piece_at(t, at, end - at, &inside, &n);
+        cti_ckpt_convert(p->data + (size_t)inside * from_size, t->whole.dtype, (unsigned char *)dst + (size_t)(at - begin) * to_size, dtype, n);
     }
     return CT_OK;
 }

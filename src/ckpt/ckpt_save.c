@@ -30,7 +30,7 @@ static ct_status check_save(int64_t step, const char *token, int rank, int world
 
 static bool is_whole(const ct_ckpt_piece *p)
 {
-    return p->begin == 0 && p->end == cti_dims_product(p->dims, p->ndim);
+    return p->begin == 0 && p->end == cti_dims_product(p->dims, p->ndim) && p->n_columns == 0;
 }
 
 /* One spec a piece that has elements; a whole tensor under its own name and dims, so that others' readers see it as it is. */
@@ -45,7 +45,8 @@ static ct_status make_specs(const ct_ckpt_piece *pieces, int32_t n, ct_arena *ar
     }
     for (int32_t i = 0; i < n; i++) {
         const ct_ckpt_piece *p = &pieces[i];
-        const int64_t numel = p->ndim >= 0 && p->ndim <= CT_CKPT_MAX_NDIM ? cti_dims_product(p->dims, p->ndim) : -1;
+        ct_ckpt_piece block = *p;
+        const int64_t numel = cti_ckpt_block(&block);
         int64_t bytes;
         if (numel < 0 || p->begin < 0 || p->end < p->begin || p->end > numel || p->name[0] == '\0' ||
             strcmp(p->name, "__metadata__") == 0 ||
@@ -59,7 +60,9 @@ static ct_status make_specs(const ct_ckpt_piece *pieces, int32_t n, ct_arena *ar
             memcpy(s->dims, p->dims, (size_t)p->ndim * sizeof p->dims[0]);
         } else if (p->begin < p->end) {
             *s = (ct_st_spec){.dtype = p->dtype, .ndim = 1, .dims = {p->end - p->begin}};
-            s->name = ct_arena_printf(arena, err, "%s@%" PRId64 "-%" PRId64, p->name, p->begin, p->end);
+            s->name = p->n_columns == 0 ? ct_arena_printf(arena, err, "%s@%" PRId64 "-%" PRId64, p->name, p->begin, p->end)
+                                        : ct_arena_printf(arena, err, "%s@%" PRId64 "+%" PRId64 "@%" PRId64 "-%" PRId64, p->name, p->column,
+                                                          p->n_columns, p->begin, p->end);
         } else {
             continue;
         }
@@ -111,6 +114,12 @@ static json_t *dims_json(const int64_t *dims, int32_t ndim)
     return list;
 }
 
+/* [first, number], or NULL where all are meant. */
+static json_t *columns_json(const ct_ckpt_piece *p)
+{
+    return p->n_columns > 0 ? json_pack("[I, I]", (json_int_t)p->column, (json_int_t)p->n_columns) : NULL;
+}
+
 static ct_status describe_rank(const char *path, const char *file, int64_t size, const char *hex, const ct_ckpt_piece *pieces,
                                int32_t n, const ct_st_spec *specs, ct_err *err)
 {
@@ -120,13 +129,13 @@ static ct_status describe_rank(const char *path, const char *file, int64_t size,
     for (int32_t i = 0; i < n && ok; i++) {
         const ct_ckpt_piece *p = &pieces[i];
         const bool has_spec = is_whole(p) || p->begin < p->end;
-        ok = json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:I, s:I, s:s}", "name", p->name, "dtype",
+        ok = json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:I, s:I, s:s, s:o*}", "name", p->name, "dtype",
                                                    ct_dtype_name(p->dtype), "dims", dims_json(p->dims, p->ndim), "begin",
                                                    (json_int_t)p->begin, "end", (json_int_t)p->end, "tensor",
-                                                   has_spec ? specs[at].name : "")) == 0;
+                                                   has_spec ? specs[at].name : "", "columns", columns_json(p))) == 0;
         at += has_spec;
     }
-    json_t *json = ok ? json_pack("{s:s, s:i, s:s, s:I, s:s, s:O}", "format", CTI_CKPT_RANK_FORMAT, "version", CTI_CKPT_VERSION,
+    json_t *json = ok ? json_pack("{s:s, s:i, s:s, s:I, s:s, s:O}", "format", CTI_CKPT_RANK_FORMAT, "version", 1,
                                   "file", file, "size", (json_int_t)size, "xxh3_128", hex, "pieces", list)
                       : NULL;
     const ct_status st = json != NULL ? cti_json_write_file(path, json, 0, err)
@@ -146,6 +155,20 @@ static ct_status check_space(const char *folder, int64_t bytes, ct_err *err)
                        folder, cti_format_bytes(bytes, want), bytes, cti_format_bytes(free_bytes, have), free_bytes);
     }
     return CT_OK;
+}
+
+int64_t cti_ckpt_block(ct_ckpt_piece *p)
+{
+    const int64_t numel = p->ndim >= 0 && p->ndim <= CT_CKPT_MAX_NDIM ? cti_dims_product(p->dims, p->ndim) : -1;
+    const int64_t last = p->ndim > 0 ? p->dims[p->ndim - 1] : 1;
+    if (p->n_columns == 0 && p->column == 0) {
+        p->n_columns = last;
+    }
+    if (numel < 0 || p->column < 0 || p->n_columns < 0 || p->n_columns > last || p->column > last - p->n_columns ||
+        (p->n_columns == 0 && last > 0)) {
+        return -1;
+    }
+    return last == 0 ? 0 : numel / last * p->n_columns;
 }
 
 ct_status ct_ckpt_write_rank(const ct_alloc *alloc, const char *folder, int64_t step, const char *token, int rank, int world_size,
@@ -200,6 +223,7 @@ typedef struct merge {
     part *parts; /* owns */
     size_t n, cap;
     json_t *files; /* owns */
+    bool has_columns;
 } merge;
 
 static ct_status add_part(merge *m, const json_t *json, const char *file, int rank, const char *where, ct_err *err)
@@ -220,6 +244,10 @@ static ct_status add_part(merge *m, const json_t *json, const char *file, int ra
     for (int32_t d = 0; d < p.piece.ndim; d++) {
         p.piece.dims[d] = json_integer_value(json_array_get(dims, (size_t)d));
     }
+    const json_t *columns = json_object_get(json, "columns");
+    p.piece.column = json_integer_value(json_array_get(columns, 0));
+    p.piece.n_columns = json_integer_value(json_array_get(columns, 1));
+    m->has_columns = m->has_columns || columns != NULL;
     p.piece.name = ct_arena_strdup(m->arena, name, err);
     p.tensor = ct_arena_strdup(m->arena, tensor, err);
     if (p.piece.name == NULL || p.tensor == NULL) {
@@ -298,6 +326,9 @@ static int by_place(const void *pa, const void *pb)
     if (names != 0) {
         return names;
     }
+    if (a->piece.column != b->piece.column) {
+        return a->piece.column < b->piece.column ? -1 : 1;
+    }
     if (a->piece.begin != b->piece.begin) {
         return a->piece.begin < b->piece.begin ? -1 : 1;
     }
@@ -312,13 +343,24 @@ static bool same_tensor(const ct_ckpt_piece *a, const ct_ckpt_piece *b)
     return a->dtype == b->dtype && a->ndim == b->ndim && memcmp(a->dims, b->dims, sizeof a->dims) == 0;
 }
 
+/* Columns follow each other: where one block of them is whole, the next begins. at: elements of the block so far; column: where the next one
+ * begins. */
+static void next_block(const ct_ckpt_piece *last, int64_t *at, int64_t *column)
+{
+    ct_ckpt_piece block = *last;
+    if (last->n_columns > 0 && *at == cti_ckpt_block(&block)) {
+        *at = 0;
+        *column += last->n_columns;
+    }
+}
+
 /* parts [first, last) are those of one tensor. Replicas save the same range: the lowest rank's is taken. */
 static ct_status merge_tensor(const merge *m, size_t first, size_t last, json_t *tensors, ct_err *err)
 {
     const ct_ckpt_piece *whole = &m->parts[first].piece;
     const int64_t numel = cti_dims_product(whole->dims, whole->ndim);
-    int64_t at = 0;
-    bool is_taken = false; /* of zero elements, one is */
+    int64_t at = 0, column = 0;
+    bool is_taken = false, has_columns = false; /* of zero elements, one is taken */
     json_t *pieces = json_array();
     ct_status st = pieces != NULL ? CT_OK : CT_FAIL(err, CT_ERR_MEMORY, "out of memory for the manifest");
     for (size_t i = first; i < last && st == CT_OK; i++) {
@@ -328,19 +370,34 @@ static ct_status merge_tensor(const merge *m, size_t first, size_t last, json_t 
                          m->parts[first].rank, p->rank);
         } else if (p->piece.begin == p->piece.end && (numel > 0 || is_taken)) {
             continue;
-        } else if (before != NULL && before->piece.begin == p->piece.begin && before->piece.end == p->piece.end) {
+        } else if (before != NULL && before->piece.begin == p->piece.begin && before->piece.end == p->piece.end &&
+                   before->piece.column == p->piece.column && before->piece.n_columns == p->piece.n_columns) {
             continue;
-        } else if (p->piece.begin != at) {
+        } else if (p->piece.column != column || (p->piece.n_columns > 0) != has_columns) {
+            if (is_taken || p->piece.column != column) {
+                st = CT_FAIL(err, CT_ERR_FORMAT, "tensor '%s': rank %d saved columns from %" PRId64 " on, expected the ones from %" PRId64 " on",
+                             whole->name, p->rank, p->piece.column, column);
+            }
+            has_columns = p->piece.n_columns > 0;
+        }
+        if (st == CT_OK && p->piece.begin != at) {
             st = CT_FAIL(err, CT_ERR_FORMAT, "tensor '%s': rank %d saved elements %" PRId64 " to %" PRId64 ", expected the ones from %"
                          PRId64 " on", whole->name, p->rank, p->piece.begin, p->piece.end, at);
-        } else if (json_array_append_new(pieces, json_pack("{s:s, s:s, s:I, s:I}", "file", p->file, "tensor", p->tensor, "begin",
-                                                           (json_int_t)p->piece.begin, "end", (json_int_t)p->piece.end)) != 0) {
+        } else if (st == CT_OK &&
+                   json_array_append_new(pieces, json_pack("{s:s, s:s, s:I, s:I, s:o*}", "file", p->file, "tensor", p->tensor, "begin",
+                                                           (json_int_t)p->piece.begin, "end", (json_int_t)p->piece.end, "columns",
+                                                           columns_json(&p->piece))) != 0) {
             st = CT_FAIL(err, CT_ERR_MEMORY, "out of memory for the manifest");
         }
         at = p->piece.end;
         is_taken = true;
+        next_block(&p->piece, &at, &column);
     }
-    if (st == CT_OK && at != numel) {
+    if (st == CT_OK && has_columns && (at != 0 || column != whole->dims[whole->ndim - 1])) {
+        st = CT_FAIL(err, CT_ERR_FORMAT, "tensor '%s': the ranks saved %" PRId64 " of its %" PRId64 " columns whole", whole->name, column,
+                     whole->dims[whole->ndim - 1]);
+    }
+    if (st == CT_OK && !has_columns && at != numel) {
         st = CT_FAIL(err, CT_ERR_FORMAT, "tensor '%s': the ranks saved %" PRId64 " of its %" PRId64 " elements", whole->name, at, numel);
     }
     json_t *json = st == CT_OK ? json_pack("{s:s, s:o, s:O}", "dtype", ct_dtype_name(whole->dtype), "dims",
@@ -379,7 +436,7 @@ static ct_status write_manifest(merge *m, int64_t step, int world_size, const js
     }
     CT_TRY_GOTO(st, st, out);
     CT_TRY_GOTO(st, merge_tensors(m, tensors, err), out);
-    json = json_pack("{s:s, s:i, s:I, s:i, s:O, s:O, s:o}", "format", CTI_CKPT_FORMAT, "version", CTI_CKPT_VERSION, "step",
+    json = json_pack("{s:s, s:i, s:I, s:i, s:O, s:O, s:o}", "format", CTI_CKPT_FORMAT, "version", m->has_columns ? CTI_CKPT_VERSION : 1, "step",
                      (json_int_t)step, "world_size", world_size, "files", m->files, "tensors", tensors, "extra",
                      extra != NULL ? json_deep_copy(extra) : json_object());
     st = json != NULL ? cti_json_write_file(path, json, 1, err) : CT_FAIL(err, CT_ERR_MEMORY, "out of memory for the manifest");

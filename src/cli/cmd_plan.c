@@ -148,7 +148,7 @@ static const char *seconds_text(double s, char buf[32])
 
 static void print_work(const cti_run_estimate *e, bool is_here)
 {
-    char text[32], more[32], bytes[32];
+    char text[32], more[32], bytes[32], reduced[32];
     const double sum = e->forward_flops + e->backward_flops + e->optimizer_flops;
     printf("work of a step and rank\n");
     printf("  %-34s %9.3f TFLOP (forward %.3f, backward %.3f of which recomputed %.3f)\n", "arithmetic", sum / 1e12, e->forward_flops / 1e12,
@@ -157,9 +157,10 @@ static void print_work(const cti_run_estimate *e, bool is_here)
     for (int a = 0; a < CT_AXIS_COUNT; a++) {
         const cti_estimate_traffic *t = &e->traffic[a];
         if (t->n_gathers + t->n_scatters + t->n_reduces > 0) {
-            printf("  sent over %-24s %12s (%" PRId64 " all_gather %s, %" PRId64 " reduce_scatter %s, %" PRId64 " all_reduce)\n",
+            printf("  sent over %-24s %12s (%" PRId64 " all_gather %s, %" PRId64 " reduce_scatter %s, %" PRId64 " all_reduce %s)\n",
                    ct_axis_name((ct_axis)a), cti_format_bytes((int64_t)(t->gather_bytes + t->scatter_bytes + t->reduce_bytes), text), t->n_gathers,
-                   cti_format_bytes((int64_t)t->gather_bytes, more), t->n_scatters, cti_format_bytes((int64_t)t->scatter_bytes, bytes), t->n_reduces);
+                   cti_format_bytes((int64_t)t->gather_bytes, more), t->n_scatters, cti_format_bytes((int64_t)t->scatter_bytes, bytes), t->n_reduces,
+                   cti_format_bytes((int64_t)t->reduce_bytes, reduced));
         }
     }
     if (e->compute_s > 0.0) {
@@ -183,8 +184,13 @@ static void print_text(const cti_run_estimate *e, const cti_run_config *run, con
     const cti_model_spec_config *names = ct_component_values(ct_component_find(run->root, "model_spec"));
     printf("%s %s: %s parameters, %s FLOPs a token at %" PRId64 " (6 N and the whole square of attention)\n", names->name, names->flavor,
            cti_format_thousands(e->n_params, params), cti_format_thousands((int64_t)e->flops_per_token, flops), s->seq_len);
-    printf("rank %" PRId64 " of %" PRId64 " (dp_shard %" PRId64 ") on %s, computing in %s\n", a->rank, a->n_ranks, e->mesh.degree[CT_AXIS_DP_SHARD],
-           e->device, ct_dtype_name(compute));
+    printf("rank %" PRId64 " of %" PRId64, a->rank, a->n_ranks);
+    for (int axis = 0; axis < CT_AXIS_COUNT; axis++) {
+        if (e->mesh.degree[axis] > 1) {
+            printf(", %s %" PRId64, ct_axis_name((ct_axis)axis), e->mesh.degree[axis]);
+        }
+    }
+    printf("; on %s, computing in %s\n", e->device, ct_dtype_name(compute));
     printf("a step: %" PRId64 " rows of %" PRId64 " tokens over all ranks, %" PRId64 " micro-batch(es) of %" PRId64 " rows a rank; %d nodes\n",
            s->global_batch, s->seq_len, s->accumulation, s->local_batch, e->n_nodes);
     print_memory(e);

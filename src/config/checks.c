@@ -51,10 +51,6 @@ void cti_degrees_of(const ct_component *root, int64_t world_size, cti_degrees *o
     *out_degrees = d;
 }
 
-static bool no_tp(run *r)
-{
-    return r->degrees.tp == 1;
-}
 static bool no_cp(run *r)
 {
     return r->degrees.cp == 1;
@@ -67,11 +63,6 @@ static bool no_ep(run *r)
 {
     return r->degrees.ep == 1;
 }
-static bool no_replicas(run *r)
-{
-    return r->degrees.dp_replicate == 1;
-}
-
 static bool shard_not_zero(run *r)
 {
     return r->parallelism->data_parallel_shard_degree != 0;
@@ -136,17 +127,65 @@ static bool seq_len_divides(run *r)
     return false;
 }
 
-/* A whole number of a model's component by name: the model's own tables are not known here. False where there is none. */
-static bool model_number(const run *r, const char *name, int64_t *out)
+/* A whole number of a component by path and name: the model's own tables are not known here. False where there is none. */
+static bool number_at(const run *r, const char *path, const char *name, int64_t *out)
 {
-    const ct_component *model = ct_component_find(r->root, "model_spec.model");
-    const ct_field *field =
-        model != NULL ? ct_field_find(model->cls->fields, (size_t)model->cls->n_fields, name) : NULL;
+    const ct_component *c = ct_component_find(r->root, path);
+    const ct_field *field = c != NULL ? ct_field_find(c->cls->fields, (size_t)c->cls->n_fields, name) : NULL;
     if (field == NULL || field->kind != CT_FIELD_I64) {
         return false;
     }
-    memcpy(out, (const char *)model->values + field->offset, sizeof *out);
+    memcpy(out, (const char *)c->values + field->offset, sizeof *out);
     return true;
+}
+
+static bool model_number(const run *r, const char *name, int64_t *out)
+{
+    return number_at(r, "model_spec.model", name, out);
+}
+
+/* What tensor parallelism shares out whole: each must divide by the degree. The vocabulary may be cut unevenly. */
+static const struct {
+    const char *path, *name, *what;
+} shared[] = {
+    {"model_spec.model.layers.0.attention", "n_heads", "query heads"},
+    {"model_spec.model.layers.0.attention", "n_kv_heads", "key and value heads"},
+    {"model_spec.model.layers.0.feed_forward", "hidden_dim", "hidden units"},
+};
+enum { N_SHARED = sizeof shared / sizeof shared[0] };
+
+static bool tensor_degree_divides(const run *r, int64_t degree, cti_str *detail)
+{
+    bool fits = true;
+    for (int i = 0; i < N_SHARED; i++) {
+        int64_t n;
+        if (number_at(r, shared[i].path, shared[i].name, &n) && n % degree != 0) {
+            if (detail != NULL) {
+                cti_str_printf(detail, "%s%" PRId64 " %s", fits ? "" : ", ", n, shared[i].what);
+            }
+            fits = false;
+        }
+    }
+    return fits;
+}
+
+/* All that does not divide, and the nearest degrees that do. */
+static bool tensor_degree_fits(run *r)
+{
+    const int64_t degree = r->degrees.tp;
+    if (degree == 1 || tensor_degree_divides(r, degree, r->detail)) {
+        return true;
+    }
+    int64_t below = degree - 1, above = degree + 1;
+    while (!tensor_degree_divides(r, below, NULL)) { /* ends at 1 */
+        below--;
+    }
+    while (above <= 4 * degree && !tensor_degree_divides(r, above, NULL)) {
+        above++;
+    }
+    cti_str_printf(r->detail, above <= 4 * degree ? "; the nearest that divide all are %" PRId64 " and %" PRId64 : "; the nearest that divides all is %" PRId64,
+                   below, above);
+    return false;
 }
 
 static bool seq_len_in_reach(run *r)
@@ -480,19 +519,15 @@ static const check not_trained[] = {
     {"no_converters", "model_spec.converters", no_converters,
      "training in float8, mxfp8 or nvfp4 and products fused with collectives are not there yet: set --model-spec.converters ''"},
     {"no_async_tp", "compile.enable_async_tensor_parallel", no_async_tp,
-     "tensor parallelism is not there yet: set --compile.no-enable-async-tensor-parallel"},
+     "collectives cut up between the products of tensor parallelism are not there yet: set --compile.no-enable-async-tensor-parallel"},
 };
 static const check not_yet[] = {
-    {"no_tp", P "tensor_parallel_degree", no_tp,
-     "tensor parallelism is not there yet: set --parallelism.tensor-parallel-degree 1"},
     {"no_cp", P "context_parallel_degree", no_cp,
      "context parallelism is not there yet: set --parallelism.context-parallel-degree 1"},
     {"no_pp", P "pipeline_parallel_degree", no_pp,
      "pipeline parallelism is not there yet: set --parallelism.pipeline-parallel-degree 1"},
     {"no_ep", P "expert_parallel_degree", no_ep,
      "expert parallelism is not there yet: set --parallelism.expert-parallel-degree 1"},
-    {"no_replicas", P "data_parallel_replicate_degree", no_replicas,
-     "replicas of the sharded model are not there yet: set --parallelism.data-parallel-replicate-degree 1"},
     {"optimizers_known", "optimizer.param_groups.0.optimizer_name", optimizers_known,
      "only AdamW is there yet"},
     {"states_keep_their_type", "optimizer.implementation", states_keep_their_type,
@@ -501,6 +536,7 @@ static const check not_yet[] = {
      "activation-checkpoint:memory-budget is not there yet: wanted selective, full or none"},
 };
 static const check checks[] = {
+    {"tensor_degree_fits", P "tensor_parallel_degree", tensor_degree_fits, "the degree must divide what the ranks share"},
     {"shard_not_zero", P "data_parallel_shard_degree", shard_not_zero, "wanted -1 or at least 1"},
     {"degrees_fit",
      P "data_parallel_shard_degree " P "data_parallel_replicate_degree " P "tensor_parallel_degree " P

@@ -40,6 +40,33 @@ static const char *piece_name(ct_arena *arena, const char *param, int32_t state,
                       : ct_arena_printf(arena, err, "optimizer.%s.%s", state_prefixes[state], param);
 }
 
+/* What this rank saves of a member: its shard, where no other rank has the same; elements are counted within the part that tensor parallelism
+ * left here, which is some rows or some columns. */
+static void set_range(const cti_trainer *t, const ct_flat_group *group, int32_t m, ct_ckpt_piece *p)
+{
+    const ct_flat_member *member = &group->members[m];
+    const bool is_copy = t->mesh.coord[CT_AXIS_DP_REPLICATE] > 0 || (!group->is_cut && t->mesh.coord[CT_AXIS_TP] > 0);
+    ct_flat_local_range(group, m, t->step->layout->degree, t->mesh.coord[CT_AXIS_DP_SHARD], &p->begin, &p->end);
+    if (is_copy) {
+        p->end = p->begin;
+    }
+    if (member->cut.is_cut && member->cut.dim == member->ndim - 1) {
+        p->column = member->cut.begin;
+        p->n_columns = member->dims[member->ndim - 1];
+    } else if (member->cut.is_cut) {
+        const int64_t before = member->cut.begin * (member->numel / member->dims[0]); /* rows: dim 0 */
+        p->begin += before;
+        p->end += before;
+    }
+}
+
+/* Element of the member's part at the piece's element. */
+static int64_t local_of(const ct_flat_member *member, int64_t element)
+{
+    const bool has_rows = member->cut.is_cut && member->cut.dim < member->ndim - 1;
+    return has_rows ? element - member->cut.begin * (member->numel / member->dims[0]) : element;
+}
+
 static ct_status list_pieces(cti_trainer *t, int32_t n_states, ct_arena *arena, piece_list *list, ct_err *err)
 {
     const ct_flat_layout *l = t->step->layout;
@@ -60,8 +87,8 @@ static ct_status list_pieces(cti_trainer *t, int32_t n_states, ct_arena *arena, 
                 if (p->name == NULL) {
                     return CT_ERR_MEMORY;
                 }
-                memcpy(p->dims, member->dims, sizeof p->dims);
-                ct_flat_local_range(&l->groups[g], m, l->degree, t->mesh.coord[CT_AXIS_DP_SHARD], &p->begin, &p->end);
+                memcpy(p->dims, member->whole, sizeof p->dims);
+                set_range(t, &l->groups[g], m, p);
                 CT_TRY(cti_engine_flat_dtype(t->engine, state_prefixes[s], l->groups[g].name, &p->dtype, err));
                 p->dtype = list->is_converted ? list->export_dtype : p->dtype;
             }
@@ -90,7 +117,8 @@ static ct_status read_piece(void *ctx, int32_t piece, int64_t begin, int64_t end
     const ct_flat_group *group = &l->groups[at->group];
     int64_t shard_begin, shard_end;
     ct_flat_range(group->total, l->degree, list->t->mesh.coord[CT_AXIS_DP_SHARD], &shard_begin, &shard_end);
-    const int64_t first = group->members[at->member].offset + begin - shard_begin;
+    const ct_flat_member *member = &group->members[at->member];
+    const int64_t first = member->offset + local_of(member, begin) - shard_begin;
     ct_dtype stored;
     CT_TRY(cti_engine_flat_dtype(list->t->engine, state_prefixes[at->state], group->name, &stored, err));
     if (stored == list->pieces[piece].dtype) {
@@ -113,7 +141,7 @@ static ct_status gather_streams(cti_trainer *t, int64_t **out, ct_err *err)
     ct_status st = CT_ERR_MEMORY;
     if (mine != NULL && all != NULL) {
         ct_loader_state(t->loader, mine);
-        st = ct_comm_all_gather(t->world, mine, all, n_mine, CT_DTYPE_I64, NULL, err);
+        st = cti_data_gather(t, mine, all, n_mine, err);
     }
     ct_alloc_free(t->alloc, mine);
     if (st != CT_OK) {
@@ -331,6 +359,18 @@ ct_status cti_trainer_save(cti_trainer *t, int64_t step, bool is_last, bool is_f
 typedef ct_status (*param_source)(void *ctx, const char *param, int32_t state, int64_t begin, int64_t end, ct_dtype dtype,
                                   void *dst, ct_err *err);
 
+/* Elements [begin, end) of a member's part, which in the whole parameter may lie row by row. */
+static ct_status read_runs(const ct_flat_member *member, int32_t state, int64_t begin, int64_t end, ct_dtype dtype, param_source source,
+                           void *ctx, void *host, ct_err *err)
+{
+    const size_t size = ct_dtype_size_bytes(dtype);
+    for (int64_t at = begin, n; at < end; at += n) {
+        const int64_t from = ct_flat_whole_run(member, at, end - at, &n);
+        CT_TRY(source(ctx, member->name, state, from, from + n, dtype, (char *)host + (size_t)(at - begin) * size, err));
+    }
+    return CT_OK;
+}
+
 static ct_status load_params(cti_trainer *t, int32_t n_states, param_source source, void *ctx, ct_err *err)
 {
     enum { CHUNK = 1 << 20 };
@@ -349,7 +389,7 @@ static ct_status load_params(cti_trainer *t, int32_t n_states, param_source sour
                 ct_flat_local_range(group, m, l->degree, t->mesh.coord[CT_AXIS_DP_SHARD], &begin, &end);
                 for (int64_t at = begin; at < end && st == CT_OK; at += CHUNK) {
                     const int64_t to = cti_min_i64(at + CHUNK, end);
-                    st = source(ctx, group->members[m].name, s, at, to, dtype, host, err);
+                    st = read_runs(&group->members[m], s, at, to, dtype, source, ctx, host, err);
                     if (st == CT_OK) {
                         st = cti_engine_write_flat(t->engine, state_prefixes[s], group->name,
                                                    group->members[m].offset + at - shard_begin, to - at, host, err);
@@ -395,7 +435,7 @@ static ct_status check_dims(const cti_trainer *t, const ct_ckpt *ckpt, ct_err *e
             }
             bool same = p->ndim == member->ndim;
             for (int32_t d = 0; d < member->ndim && same; d++) {
-                same = p->dims[d] == member->dims[d];
+                same = p->dims[d] == member->whole[d];
             }
             if (!same) {
                 return CT_FAIL(err, CT_ERR_SHAPE, "'%s': tensor '%s' has %" PRId64 " elements in %d dims, the model wants %" PRId64

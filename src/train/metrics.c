@@ -113,9 +113,14 @@ void cti_log_shards(ct_log *log, const cti_trainer *t)
             int64_t begin, end;
             ct_flat_local_range(&l->groups[g], m, l->degree, t->mesh.coord[CT_AXIS_DP_SHARD], &begin, &end);
             for (size_t p = 0; p < sizeof prefixes / sizeof prefixes[0]; p++) {
-                CT_INFO(log, "[Shard] rank %" PRId64 ": %s%s%s [%" PRId64 ", %" PRId64 ") of %" PRId64, t->mesh.rank,
-                        p == 0 ? "" : prefixes[p], p == 0 ? "" : ".", l->groups[g].members[m].name, begin, end,
-                        l->groups[g].members[m].numel);
+                const ct_flat_member *member = &l->groups[g].members[m];
+                char part[96] = "";
+                if (member->cut.is_cut) {
+                    (void)snprintf(part, sizeof part, ", its part [%" PRId64 ", %" PRId64 ") of %" PRId64 " along dim %d", member->cut.begin,
+                                   member->cut.begin + member->dims[member->cut.dim], member->cut.whole, member->cut.dim);
+                }
+                CT_INFO(log, "[Shard] rank %" PRId64 ": %s%s%s [%" PRId64 ", %" PRId64 ") of %" PRId64 "%s", t->mesh.rank,
+                        p == 0 ? "" : prefixes[p], p == 0 ? "" : ".", member->name, begin, end, member->numel, part);
             }
         }
     }

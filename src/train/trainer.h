@@ -109,6 +109,9 @@ int64_t cti_trainer_loader_bytes(const cti_trainer *trainer);
 /* Logs how many documents this rank has read, what was repaired, dropped and skipped. when: "first pass". */
 void cti_trainer_log_data(const cti_trainer *trainer, const char *when);
 
+/* Over the data ranks, in their order, from all ranks (those that share rows have the same): out [dp degree * n]. */
+CT_MUST_CHECK ct_status cti_data_gather(cti_trainer *trainer, const int64_t *mine, int64_t *out, int64_t n, ct_err *err);
+
 /* ---- parts (trainer_setup.c, metrics.c, checkpoint_glue.c) ---- */
 
 /* The peak for MFU is that of the compute dtype. */

@@ -13,6 +13,19 @@ static ct_status write_input(cti_trainer *t, ct_value_id value, const void *host
                             ct_value_size_bytes(ct_graph_value_c(t->step->graph, value)), err);
 }
 
+/* dp_shard varies faster than dp_replicate in the order of data ranks. */
+ct_status cti_data_gather(cti_trainer *t, const int64_t *mine, int64_t *out, int64_t n, ct_err *err)
+{
+    const int64_t shard = t->mesh.degree[CT_AXIS_DP_SHARD], replicate = t->mesh.degree[CT_AXIS_DP_REPLICATE];
+    int64_t *line = out + t->mesh.coord[CT_AXIS_DP_REPLICATE] * shard * n; /* in place for the second gather */
+    if (shard > 1) {
+        CT_TRY(ct_comm_all_gather(t->axis[CT_AXIS_DP_SHARD], mine, line, n, CT_DTYPE_I64, NULL, err));
+    } else {
+        memcpy(line, mine, (size_t)n * sizeof *mine);
+    }
+    return replicate > 1 ? ct_comm_all_gather(t->axis[CT_AXIS_DP_REPLICATE], line, out, shard * n, CT_DTYPE_I64, NULL, err) : CT_OK;
+}
+
 /* All micro-batches of the step, and the number of labels that count over all ranks. CT_END_OF_DATA where any rank has no more. */
 static ct_status fetch(cti_trainer *t, ct_err *err)
 {
@@ -41,6 +54,10 @@ static ct_status fetch(cti_trainer *t, ct_err *err)
     CT_TRY(ct_comm_all_reduce(t->world, counts, counts, 4, CT_DTYPE_I64, CT_REDUCE_SUM, NULL, err));
     if (counts[1] > 0) {
         return CT_END_OF_DATA;
+    }
+    const int64_t copies = t->mesh.world_size / ct_mesh_dp_degree(&t->mesh); /* ranks that share their rows, as those of tp do */
+    for (int i = 0; i < 4; i++) {
+        counts[i] /= copies;
     }
     if (counts[0] == 0) {
         return CT_FAIL(err, CT_ERR_DATA, "step %" PRId64 ": no label of the whole batch counts", t->current_step + 1);
@@ -125,7 +142,7 @@ ct_status cti_trainer_step(cti_trainer *t, double *out_loss, double *out_norm, c
     }
     t->current_step = step;
     t->tokens_seen += t->global_batch * t->seq_len;
-    t->metrics.tokens += t->global_batch / ct_mesh_dp_degree(&t->mesh) * t->seq_len;
+    t->metrics.tokens += t->global_batch * t->seq_len / t->mesh.world_size; /* rates are those of one rank of all that share the rows */
     t->metrics.steps++;
     return CT_OK;
 }

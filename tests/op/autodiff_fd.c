@@ -381,6 +381,7 @@ static void every_rule(void **state)
         {"all_gather of one", "all_gather", "degree=1;reduce_dtype=3", "f64[2,3]"},
         {"reduce_scatter of one", "reduce_scatter", "degree=1", "f64[2,3]"},
         {"all_reduce of one", "all_reduce", "degree=1", "f64[2,3]"},
+        {"owe of one", "owe", "degree=1;reduce_dtype=-1", "f64[2,3]"},
         /* clang-format on */
     };
     bool is_tried[CT_OP_COUNT] = {[CT_OP_cast] = true, [CT_OP_linear_cross_entropy] = true};

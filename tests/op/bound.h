@@ -204,7 +204,7 @@ static inline void op_terms_loss(const op_case *w, op_terms *t, int32_t k, doubl
     for (int64_t i = 0; i < n; i++) {
         const int64_t label = (int64_t)op_get(&w->in[2], i);
         double sum = 0.0;
-        if (label < 0) {
+        if (label == -100) {
             continue;
         }
         for (int64_t v = 0; v < vocab; v++) {
@@ -214,7 +214,8 @@ static inline void op_terms_loss(const op_case *w, op_terms *t, int32_t k, doubl
             }
             sum += exp(logit[v]);
         }
-        loss += fabs(log(sum)) + fabs(logit[label]);
+        sum = w->n_in == 5 ? exp(op_get(&w->in[4], i)) : sum;
+        loss += label >= 0 ? fabs(log(sum)) + fabs(logit[label]) : 0.0;
         t->absolute += k == 0 ? inv * score : 0.0;
         for (int64_t v = 0; k > 0 && v < vocab; v++) {
             const double p = inv * (exp(logit[v]) / sum + (v == label ? 1.0 : 0.0));
@@ -299,6 +300,14 @@ static inline double *op_bound(const op_case *c, const op_case *wide, const op_r
     case CT_OP_linear_cross_entropy:
     case CT_OP_linear_cross_entropy_eval:
         op_terms_loss(wide, &t, k, u_acc);
+        break;
+    case CT_OP_linear_lse: /* the sum of exponentials, and the scores in them */
+        t.n = (double)op_last(&c->in[0]) + (double)c->in[1].dims[0];
+        t.absolute = 2.0 * ((double)op_last(&c->in[0]) + 4.0) * u_acc * op_score_max(wide, 0, 1.0) + (t.n + 8.0) * u_acc;
+        break;
+    case CT_OP_lse_merge:
+        t.n = (double)c->in[0].dims[0];
+        t.absolute = (t.n + 8.0) * u_acc;
         break;
     case CT_OP_sumsq:
         t.n = (double)op_numel(&c->in[0]);

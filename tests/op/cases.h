@@ -25,7 +25,8 @@ static inline bool op_case_embedding(op_case *c, int i)
     static const struct {
         int64_t vocab, d, tokens[2];
         int32_t bad;
-    } rows[] = {{7, 5, {1, 3}, -2}, {1, 1, {1, 1}, -2}, {11, 33, {2, 4}, -2}, {4, 8, {1, 0}, -2}, {5, 6, {2, 2}, 5}, {5, 6, {2, 2}, -1}};
+    } rows[] = {{7, 5, {1, 3}, -2},  {1, 1, {1, 1}, -2},  {11, 33, {2, 4}, -2},             {4, 8, {1, 0}, -2},
+                {5, 6, {2, 2}, 5},   {5, 6, {2, 2}, -1},  {5, 6, {2, 2}, CT_ID_ELSEWHERE}, {3, 24, {1, 7}, CT_ID_ELSEWHERE}};
     if (i >= OP_COUNT_OF(rows)) {
         return false;
     }
@@ -274,10 +275,11 @@ static inline bool op_case_loss(op_case *c, int i)
     static const struct {
         int64_t x[3], vocab, chunks;
         double std;
-        int32_t label; /* -2: random, some ignored; -100: all ignored; else the last label */
+        int32_t label; /* -2: random, some ignored; -3: and some elsewhere, with the whole's lse; -100: all ignored; else the last label */
     } rows[] = {{{1, 1, 1}, 1, 1, 1.0, -2},  {{2, 3, 5}, 7, 1, 1.0, -2},   {{2, 3, 5}, 7, 4, 1.0, -2},   {{1, 33, 64}, 130, 2, 0.3, -2},
                 {{1, 4, 8}, 9, 2, 1.0, -100}, {{1, 0, 8}, 9, 1, 1.0, -2},  {{1, 5, 16}, 50, 3, 3.0, -2}, {{1, 3, 4}, 5, 1, 1.0, 5},
-                {{1, 3, 4}, 5, 1, 1.0, -1},   {{3, 21, 17}, 65, 5, 1.0, -2}};
+                {{1, 3, 4}, 5, 1, 1.0, -1},   {{3, 21, 17}, 65, 5, 1.0, -2}, {{1, 9, 16}, 50, 3, 1.0, -3},
+                {{2, 17, 40}, 33, 2, 1.0, -3}, {{1, 1, 3}, 1, 1, 1.0, -3}, {{1, 3, 4}, 5, 1, 1.0, CT_ID_ELSEWHERE}};
     if (i >= OP_COUNT_OF(rows)) {
         return false;
     }
@@ -287,14 +289,59 @@ static inline bool op_case_loss(op_case *c, int i)
     const ct_tensor *labels = op_add_ids(c, (uint64_t)rows[i].vocab, 2, rows[i].x);
     const int64_t n = op_numel(labels);
     for (int64_t t = 0; t < n; t++) {
-        if (rows[i].label == -100 || (rows[i].label == -2 && t % 5 == 1)) {
+        if (rows[i].label == -100 || ((rows[i].label == -2 || rows[i].label == -3) && t % 5 == 1)) {
             op_set(labels, t, -100.0);
+        } else if (rows[i].label == -3 && t % 3 == 0) {
+            op_set(labels, t, (double)CT_ID_ELSEWHERE);
         }
     }
-    if (rows[i].label != -100 && rows[i].label != -2) {
+    if (rows[i].label != -100 && rows[i].label != -2 && rows[i].label != -3) {
         op_set(labels, n - 1, (double)rows[i].label);
     }
     op_set(op_add_named(c, CT_DTYPE_F32, 1.0, OP_DIMS(1)), 0, n > 0 ? 1.0 / (double)n : 1.0);
+    if (rows[i].label == -3) { /* of a vocabulary some rows larger: above each token's own */
+        const ct_tensor *lse = op_add_named(c, CT_DTYPE_F32, 0.3, 2, rows[i].x);
+        for (int64_t t = 0; t < n; t++) {
+            double sum = 0.0;
+            for (int64_t v = 0; v < rows[i].vocab; v++) {
+                double dot = 0.0;
+                for (int64_t j = 0; j < rows[i].x[2]; j++) {
+                    dot += op_get(&c->in[0], t * rows[i].x[2] + j) * op_get(&c->in[1], v * rows[i].x[2] + j);
+                }
+                sum += exp(dot);
+            }
+            op_set(lse, t, (double)(float)(log(sum) + 0.1 + fabs(op_get(lse, t))));
+        }
+    }
+    return true;
+}
+
+static inline bool op_case_local_ids(op_case *c, int i)
+{
+    static const int64_t rows[][2] = {{0, 9}, {9, 9}, {18, 2}, {5, 1}};
+    if (i >= OP_COUNT_OF(rows)) {
+        return false;
+    }
+    c->attrs = OP_ATTRS(c->arena, ct_attrs_local_ids, rows[i][0], rows[i][1]);
+    const ct_tensor *ids = op_add_ids(c, 20, OP_DIMS(3, 7));
+    op_set(ids, 4, -100.0);
+    op_set(ids, 5, (double)CT_ID_ELSEWHERE);
+    return true;
+}
+
+static inline bool op_case_lse(op_case *c, int i)
+{
+    static const int64_t sizes[][4] = {{1, 1, 1, 1}, {2, 3, 5, 7}, {1, 33, 64, 130}, {1, 5, 16, 50}, {1, 0, 8, 9}, {3, 21, 17, 65}};
+    if (i >= OP_COUNT_OF(sizes) || (c->op == CT_OP_lse_merge && c->f != CT_DTYPE_F32)) {
+        return false;
+    }
+    if (c->op == CT_OP_lse_merge) {
+        op_add_named(c, CT_DTYPE_F32, 4.0, OP_DIMS(sizes[i][3], sizes[i][0], sizes[i][1]));
+        return true;
+    }
+    c->attrs = OP_ATTRS(c->arena, ct_attrs_loss, 1 + i);
+    op_add_f(c, 1.0, 3, sizes[i]);
+    op_add_f(c, 1.0, OP_DIMS(sizes[i][3], sizes[i][2]));
     return true;
 }
 
@@ -304,10 +351,13 @@ static inline bool op_case_scalars(op_case *c, int i)
     static const double clips[][3] = {{4.0, 1.0, 1.0},      {100.0, 2.5, 1.0}, {0.01, 2.5, 1.0},      {NAN, 1.0, 1.0},
                                       {INFINITY, 1.0, 1.0}, {4.0, NAN, 1.0},   {4.0, -INFINITY, 1.0}, {0.0, 1.0, 0.5}};
     if (c->op == CT_OP_sumsq) {
-        if (i >= OP_COUNT_OF(lengths)) {
+        static const int64_t leaves[][2] = {{64, 64 * 33}, {4, 4 * 4097}, {6, 12}};
+        const int32_t leaf = i - OP_COUNT_OF(lengths);
+        if (leaf >= OP_COUNT_OF(leaves)) {
             return false;
         }
-        op_add_f(c, 1.0, 1, &lengths[i]);
+        c->attrs = OP_ATTRS(c->arena, ct_attrs_sumsq, leaf < 0 ? 1 : leaves[leaf][0]);
+        op_add_f(c, 1.0, 1, leaf < 0 ? &lengths[i] : &leaves[leaf][1]);
         return true;
     }
     if (c->f != CT_DTYPE_F64 || i >= (c->op == CT_OP_add_n ? 9 : OP_COUNT_OF(clips))) {
@@ -315,7 +365,7 @@ static inline bool op_case_scalars(op_case *c, int i)
     }
     if (c->op == CT_OP_add_n) {
         for (int k = 0; k <= i; k++) {
-            op_add_f(c, pow(10.0, (double)k), OP_DIMS(1));
+            op_add_f(c, pow(10.0, (double)k), OP_DIMS(i == 8 ? 1 + k : 1));
         }
         return true;
     }
@@ -426,6 +476,11 @@ static inline bool op_standard_case(ct_arena *arena, uint64_t seed, int32_t op, 
     case CT_OP_embedding:
     case CT_OP_embedding_grad:
         return op_case_embedding(out, i);
+    case CT_OP_local_ids:
+        return op_case_local_ids(out, i);
+    case CT_OP_linear_lse:
+    case CT_OP_lse_merge:
+        return op_case_lse(out, i);
     case CT_OP_matmul:
         return op_case_matmul(out, i);
     case CT_OP_add:

@@ -54,8 +54,12 @@ static void build_elements(op_case *c)
     } else if (c->op == CT_OP_cast) {
         c->attrs = OP_ATTRS(c->arena, ct_attrs_cast, below(2) == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16);
     }
+    const int64_t leaves = c->op == CT_OP_sumsq ? 1 + below(64) : 1;
+    if (c->op == CT_OP_sumsq) {
+        c->attrs = OP_ATTRS(c->arena, ct_attrs_sumsq, leaves);
+    }
     for (int32_t k = 0; k < ct_op_row(c->op)->n_in_min; k++) {
-        (void)op_add_f(c, 2.0, OP_DIMS(n));
+        (void)op_add_f(c, 2.0, OP_DIMS((n + leaves - 1) / leaves * leaves));
     }
 }
 

@@ -176,8 +176,10 @@ static void pointwise_tails(void **state)
     for (size_t o = 0; o < sizeof OPS / sizeof OPS[0]; o++) {
         for (size_t i = 0; i < 2 * sizeof SIZES / sizeof SIZES[0]; i++) {
             const ct_attrs_scale attrs = {.alpha = 1.0 / 3.0};
+            const ct_attrs_sumsq sum = {1};
             ct_arena *arena = arena_new();
-            op_case c = op_case_begin(arena, 500 + i, OPS[o].op, FLOATS[i % 2], OPS[o].op == CT_OP_scale ? &attrs : NULL);
+            op_case c = op_case_begin(arena, 500 + i, OPS[o].op, FLOATS[i % 2],
+                                      OPS[o].op == CT_OP_scale ? (const void *)&attrs : OPS[o].op == CT_OP_sumsq ? &sum : NULL);
             for (int k = 0; k < OPS[o].n_in; k++) {
                 (void)op_add_f(&c, 3.0, OP_DIMS(SIZES[i / 2]));
             }

@@ -44,7 +44,9 @@ static ct_status source(void *ctx, int32_t piece, int64_t begin, int64_t end, vo
     (void)err;
     assert_true(begin >= w->pieces[piece].begin && end <= w->pieces[piece].end && end - begin <= 1 << 20);
     for (int64_t i = begin; i < end; i++) {
-        ((float *)dst)[i - begin] = value_of(w->pieces[piece].name[1] - '0', i, w->step);
+        const ct_ckpt_piece *p = &w->pieces[piece];
+        const int64_t at = p->n_columns > 0 ? i / p->n_columns * p->dims[1] + p->column + i % p->n_columns : i;
+        ((float *)dst)[i - begin] = value_of(p->name[1] - '0', at, w->step);
     }
     return CT_OK;
 }
@@ -66,7 +68,7 @@ static void save(int64_t step, int world, uint64_t seed)
         for (int t = 0; t < N_TENSORS; t++) {
             const int64_t numel = dims[t][0] * dims[t][1], left = numel - at[t];
             const int64_t n = r == world - 1 ? left : (int64_t)cti_rng_below(key, (uint64_t)(r * N_TENSORS + t), (uint64_t)left + 1);
-            pieces[t] = (ct_ckpt_piece){names[t], CT_DTYPE_F32, 2, {dims[t][0], dims[t][1]}, at[t], at[t] + n};
+            pieces[t] = (ct_ckpt_piece){names[t], CT_DTYPE_F32, 2, {dims[t][0], dims[t][1]}, at[t], at[t] + n, 0, 0};
             at[t] += n;
         }
         writer w = {pieces, step};
@@ -75,6 +77,55 @@ static void save(int64_t step, int world, uint64_t seed)
     json_t *extra = json_pack("{s:I}", "step", (json_int_t)step);
     ok(ct_ckpt_commit(alloc, folder, step, token, world, extra, &err), &err);
     json_decref(extra);
+}
+
+/* The same, where some tensors are cut into two or three blocks of columns first, each of them over the ranks. */
+static void save_columns(int64_t step, int world, uint64_t seed)
+{
+    enum { MAX_BLOCKS = 3 };
+    static const char *const names[N_TENSORS] = {"t0", "t1", "t2", "t3"};
+    const cti_rng_key key = cti_rng_key_make(seed, "columns");
+    ct_err err = {0};
+    int64_t at[N_TENSORS][MAX_BLOCKS] = {{0}}, cut[N_TENSORS][MAX_BLOCKS + 1];
+    int n_blocks[N_TENSORS];
+    char token[17];
+    snprintf(token, sizeof token, "c%llu", (unsigned long long)seed);
+    for (int t = 0; t < N_TENSORS; t++) {
+        n_blocks[t] = dims[t][1] >= MAX_BLOCKS ? 1 + (int)cti_rng_below(key, 900 + (uint64_t)t, MAX_BLOCKS) : 1;
+        for (int b = 0; b <= n_blocks[t]; b++) {
+            cut[t][b] = dims[t][1] * b / n_blocks[t];
+        }
+    }
+    for (int r = 0; r < world; r++) {
+        ct_ckpt_piece pieces[N_TENSORS * MAX_BLOCKS];
+        int n = 0;
+        for (int t = 0; t < N_TENSORS; t++) {
+            for (int b = 0; b < n_blocks[t]; b++) {
+                const int64_t columns = cut[t][b + 1] - cut[t][b], left = dims[t][0] * columns - at[t][b];
+                const int64_t some = r == world - 1 ? left : (int64_t)cti_rng_below(key, (uint64_t)(r * 16 + t * 4 + b), (uint64_t)left + 1);
+                pieces[n++] = (ct_ckpt_piece){names[t], CT_DTYPE_F32, 2, {dims[t][0], dims[t][1]}, at[t][b], at[t][b] + some,
+                                              n_blocks[t] > 1 ? cut[t][b] : 0, n_blocks[t] > 1 ? columns : 0};
+                at[t][b] += some;
+            }
+        }
+        writer w = {pieces, step};
+        ok(ct_ckpt_write_rank(alloc, folder, step, token, r, world, pieces, n, source, &w, &err), &err);
+    }
+    json_t *extra = json_pack("{s:I}", "step", (json_int_t)step);
+    ok(ct_ckpt_commit(alloc, folder, step, token, world, extra, &err), &err);
+    json_decref(extra);
+}
+
+/* A column that no rank saved is named. */
+static void test_missing_columns(void **state)
+{
+    (void)state;
+    ct_err err = {0};
+    const ct_ckpt_piece piece = {"t0", CT_DTYPE_F32, 2, {7, 5}, 0, 7 * 3, 0, 3};
+    writer w = {&piece, 1};
+    ok(ct_ckpt_write_rank(alloc, folder, 900, "gap", 0, 1, &piece, 1, source, &w, &err), &err);
+    assert_int_equal(ct_ckpt_commit(alloc, folder, 900, "gap", 1, NULL, &err), CT_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "saved 3 of its 5 columns whole"));
 }
 
 static void check(const ct_ckpt *ckpt, uint64_t seed)
@@ -118,6 +169,10 @@ static void test_layouts(void **state)
         check(ckpt, seed);
         ct_ckpt_close(&ckpt);
         save(step, 1 + (int)(seed % 3), seed + 1000); /* the same step again takes its place */
+        ok(ct_ckpt_open(alloc, folder, step, &ckpt, NULL, &err), &err);
+        check(ckpt, seed);
+        ct_ckpt_close(&ckpt);
+        save_columns(step, 1 + (int)(seed % 4), seed + 2000);
         ok(ct_ckpt_open(alloc, folder, step, &ckpt, NULL, &err), &err);
         check(ckpt, seed);
         ct_ckpt_close(&ckpt);
@@ -211,7 +266,7 @@ int main(void)
 {
     alloc = ct_alloc_system();
     snprintf(folder, sizeof folder, "/tmp/ctitan-ckpt-%d", (int)getpid());
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts), cmocka_unit_test(test_damage_and_retention),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_missing_columns), cmocka_unit_test(test_layouts), cmocka_unit_test(test_damage_and_retention),
                                        cmocka_unit_test(test_hugging_face)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     if (failed == 0) {

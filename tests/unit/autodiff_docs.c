@@ -45,7 +45,8 @@ static void add_flags(cti_str *s, uint32_t flags)
                  {CT_OP_UNORDERED, "unordered"},     {CT_OP_EXPENSIVE, "expensive"},
                  {CT_OP_MATMUL, "matmul"},           {CT_OP_ATTENTION, "attention"},
                  {CT_OP_JOIN, "join"},
-                 {CT_OP_IN_PLACE, "in place"},       {CT_OP_ADDEND, "addend"}};
+                 {CT_OP_IN_PLACE, "in place"},       {CT_OP_ADDEND, "addend"},
+                 {CT_OP_HELPER, "helper"}};
     const char *sep = "";
     for (size_t i = 0; i < N_OF(names); i++) {
         if ((flags & names[i].bit) != 0) {

@@ -184,9 +184,10 @@ static void rules(void **state)
         {"silu_mul", "", "f32[2,3] f32[2,3]", "silu_mul_grad"},
         {"swiglu", "", "f32[2,3,8]", "swiglu_grad"},
         {"flat_split", "offsets=8 0 4;ndims=1 2 1;dims=3 2 2 4", "f32[12]", "flat_concat{8,12}"},
-        {"reduce_scatter", "axis=1;degree=2", "f32[4,6]", "all_gather{1,2,0}"},
+        {"reduce_scatter", "axis=1;degree=2", "f32[4,6]", "all_gather{1,2,-1}"},
         {"all_gather", "axis=1;degree=2", "f32[4,6]", "reduce_scatter{1,2}"},
-        {"all_reduce", "axis=1;degree=2", "f32[4,6]", "all_reduce{1,2}"},
+        {"all_reduce", "axis=1;degree=2", "f32[4,6]", ""},
+        {"owe", "axis=4;degree=2;reduce_dtype=-1", "f32[4,6]", "all_reduce{4,2}"},
         /* clang-format on */
     };
     for (size_t i = 0; i < N_OF(table); i++) {

@@ -170,7 +170,7 @@ static void many_values(void **state)
     assert_int_equal(ct_op_emit(g, CT_OP_flat_split, &split, &flat, 1, views, &err), CT_OK);
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(ct_graph_value_c(g, views[i])->alias_offset, 2 * i);
-        assert_int_equal(ct_op_emit(g, CT_OP_sumsq, NULL, &views[i], 1, &sums[i], &err), CT_OK);
+        assert_int_equal(ct_op_emit(g, CT_OP_sumsq, &(ct_attrs_sumsq){1}, &views[i], 1, &sums[i], &err), CT_OK);
     }
     assert_int_equal(ct_op_emit(g, CT_OP_add_n, NULL, sums, MANY, &total, &err), CT_OK);
     assert_int_equal(ct_graph_verify(g, &err), CT_OK);

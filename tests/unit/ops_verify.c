@@ -39,7 +39,7 @@ static sample sample_make(void)
         ct_op_emit(s.g, CT_OP_accumulate, NULL, (ct_value_id[]){s.acc, s.grad, s.first}, 3, &s.acc_new, &err),
         CT_OK);
     ct_graph_set_program(s.g, CT_PROGRAM_OPTIMIZER);
-    assert_int_equal(ct_op_emit(s.g, CT_OP_sumsq, NULL, &s.acc_new, 1, &s.sum, &err), CT_OK);
+    assert_int_equal(ct_op_emit(s.g, CT_OP_sumsq, &(ct_attrs_sumsq){1}, &s.acc_new, 1, &s.sum, &err), CT_OK);
     s.matmul = 0;
     s.add = 1;
     s.accumulate = 2;
@@ -164,7 +164,7 @@ static void overlap(void **state)
             ct_op_emit(g, CT_OP_accumulate, NULL, (ct_value_id[]){views[1], x, first}, 3, &made, &err),
             CT_OK);
         const ct_value_id read[] = {views[0], views[1], flat};
-        assert_int_equal(ct_op_emit(g, CT_OP_sumsq, NULL, &read[reads], 1, &sum, &err), CT_OK);
+        assert_int_equal(ct_op_emit(g, CT_OP_sumsq, &(ct_attrs_sumsq){1}, &read[reads], 1, &sum, &err), CT_OK);
         const ct_status st = ct_graph_verify(g, &err);
         assert_int_equal(st, reads == 0 ? CT_OK : CT_ERR_STATE);
         ct_graph_destroy(&g);
@@ -181,7 +181,7 @@ static void stale_view_in_later_program(void **state)
     ct_graph_set_program(s.g, CT_PROGRAM_FORWARD);
     assert_int_equal(ct_op_reshape(s.g, s.acc, (int64_t[]){2, 4}, 2, &view, &err), CT_OK);
     ct_graph_set_program(s.g, CT_PROGRAM_OPTIMIZER);
-    assert_int_equal(ct_op_emit(s.g, CT_OP_sumsq, NULL, &view, 1, &sum, &err), CT_OK);
+    assert_int_equal(ct_op_emit(s.g, CT_OP_sumsq, &(ct_attrs_sumsq){1}, &view, 1, &sum, &err), CT_OK);
     assert_int_equal(ct_graph_set_order(s.g, (ct_node_id[]){0, 1, 4, 2, 3, 5}, 6, &err), CT_OK);
     assert_int_equal(ct_graph_verify(s.g, &err), CT_ERR_STATE);
     assert_non_null(strstr(err.message, "after node 2 overwrote it"));

@@ -77,9 +77,12 @@ static void test_mesh(void **state)
 static void test_flat(void **state)
 {
     (void)state;
-    const ct_flat_param params[] = {{"tok_embeddings.weight", 2, {7, 5}},      {"layers.0.a.weight", 2, {3, 11}},
-                                    {"layers.0.b.weight", 1, {1}},             {"layers.1.a.weight", 2, {64, 64}},
-                                    {"norm.weight", 1, {5}},                   {"lm_head.weight", 2, {7, 5}}};
+    const ct_flat_param params[] = {{.name = "tok_embeddings.weight", .ndim = 2, .dims = {7, 5}},
+                                    {.name = "layers.0.a.weight", .ndim = 2, .dims = {3, 11}},
+                                    {.name = "layers.0.b.weight", .ndim = 1, .dims = {1}},
+                                    {.name = "layers.1.a.weight", .ndim = 2, .dims = {64, 64}},
+                                    {.name = "norm.weight", .ndim = 1, .dims = {5}},
+                                    {.name = "lm_head.weight", .ndim = 2, .dims = {7, 5}}};
     for (int64_t degree = 1; degree <= 8; degree++) {
         ct_flat_layout *l = NULL;
         ct_err err = {0};
@@ -103,9 +106,42 @@ static void test_flat(void **state)
     }
 }
 
+/* Parts of parameters: cut ones and whole ones make groups of their own, and every element of a part is found in the whole. */
+static void test_cut(void **state)
+{
+    (void)state;
+    for (int64_t part = 0; part < 3; part++) {
+        const ct_flat_param params[] = {
+            {.name = "layers.0.wq", .ndim = 2, .dims = {4, 5}, .cut = {true, 0, 12, 4 * part}},
+            {.name = "layers.0.norm", .ndim = 1, .dims = {5}, .is_owing = true},
+            {.name = "layers.0.wo", .ndim = 2, .dims = {5, 4}, .cut = {true, 1, 12, 4 * part}},
+        };
+        ct_flat_layout *l = NULL;
+        ct_err err = {0};
+        assert_int_equal(ct_flat_layout_create(ct_alloc_system(), params, 3, 2, &l, &err), CT_OK);
+        assert_int_equal(l->n_groups, 2);
+        assert_string_equal(l->groups[0].name, "layers.0");
+        assert_string_equal(l->groups[1].name, "layers.0.whole");
+        assert_true(l->groups[0].is_cut && !l->groups[0].is_owing && !l->groups[1].is_cut && l->groups[1].is_owing);
+        const ct_flat_member *wq = &l->groups[0].members[0], *wo = &l->groups[0].members[1];
+        assert_true(wq->whole[0] == 12 && wq->whole[1] == 5 && wo->whole[0] == 5 && wo->whole[1] == 12 && wo->numel == 20);
+        for (int64_t i = 0; i < 20; i++) {
+            int64_t n;
+            assert_int_equal(ct_flat_whole_run(wq, i, 20 - i, &n), 20 * part + i);
+            assert_int_equal(n, 20 - i);
+            assert_int_equal(ct_flat_whole_run(wo, i, 20 - i, &n), i / 4 * 12 + 4 * part + i % 4);
+            assert_int_equal(n, 4 - i % 4);
+        }
+        ct_flat_layout_destroy(&l);
+    }
+    assert_int_equal(ct_flat_leaves(1), CT_FLAT_LEAVES);
+    assert_int_equal(ct_flat_leaves(8), CT_FLAT_LEAVES / 8);
+    assert_int_equal(ct_flat_leaves(3), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_examples), cmocka_unit_test(test_clamps),
-                                       cmocka_unit_test(test_mesh), cmocka_unit_test(test_flat)};
+                                       cmocka_unit_test(test_mesh), cmocka_unit_test(test_flat), cmocka_unit_test(test_cut)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
