@@ -74,6 +74,8 @@ void ct_ckpt_close(ct_ckpt **ckpt);
 int64_t ct_ckpt_step(const ct_ckpt *ckpt);
 const char *ct_ckpt_path(const ct_ckpt *ckpt);
 const json_t *ct_ckpt_extra(const ct_ckpt *ckpt); /* borrowed */
+/* The i-th tensor by name, NULL past the last; as ct_ckpt_find gives it. Borrowed. */
+const ct_ckpt_piece *ct_ckpt_tensor_at(const ct_ckpt *ckpt, size_t i);
 /* NULL where there is none; else its dims and dtype (begin 0, end numel). Borrowed. */
 const ct_ckpt_piece *ct_ckpt_find(const ct_ckpt *ckpt, const char *name);
 /* Elements [begin, end) of a tensor, converted to `dtype` (floats only; equal dtypes: the bytes). ERR_NOT_FOUND, ERR_RANGE. */

@@ -295,6 +295,11 @@ static const stored_tensor *find(const ct_ckpt *c, const char *name)
     return c->n_tensors > 0 ? bsearch(&key, c->tensors, c->n_tensors, sizeof *c->tensors, by_name) : NULL;
 }
 
+const ct_ckpt_piece *ct_ckpt_tensor_at(const ct_ckpt *ckpt, size_t i)
+{
+    return i < ckpt->n_tensors ? &ckpt->tensors[i].whole : NULL;
+}
+
 const ct_ckpt_piece *ct_ckpt_find(const ct_ckpt *ckpt, const char *name)
 {
     const stored_tensor *t = find(ckpt, name);

@@ -5,6 +5,7 @@
 
 #include "base/nearest.h"
 #include "cli/cli.h"
+#include "cli/cmd_checkpoint.h"
 #include "cli/cmd_completion.h"
 #include "cli/cmd_config.h"
 #include "cli/cmd_data.h"
@@ -27,6 +28,7 @@
     X("check-overrides", cti_cmd_check_overrides, "prove overrides equal to what they replace")                      \
     X("data", cti_cmd_data, "look at a data set, index it, turn it into tokens, see rows as training does")           \
     X("report", cti_cmd_report, "draw what runs left behind, and say where they part")                               \
+    X("checkpoint", cti_cmd_checkpoint, "look at a checkpoint, or at what two of them differ in")                     \
     X("config", cti_cmd_config, "print every setting of a run with where it comes from")                             \
     X("tokenizer", cti_cmd_tokenizer, "train a vocabulary; encode, decode, inspect")                                 \
     X("download-assets", cti_cmd_download_assets, "fetch a tokenizer, or a whole model, from Hugging Face or ModelScope")  \

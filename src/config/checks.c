@@ -176,15 +176,22 @@ static bool tensor_degree_fits(run *r)
     if (degree == 1 || tensor_degree_divides(r, degree, r->detail)) {
         return true;
     }
-    int64_t below = degree - 1, above = degree + 1;
-    while (!tensor_degree_divides(r, below, NULL)) { /* ends at 1 */
-        below--;
+    int64_t least = INT64_MAX, below = 1, above = 0; /* a degree that divides all is at most the least of them */
+    for (int i = 0; i < N_SHARED; i++) {
+        int64_t n;
+        least = number_at(r, shared[i].path, shared[i].name, &n) && n < least ? n : least;
     }
-    while (above <= 4 * degree && !tensor_degree_divides(r, above, NULL)) {
-        above++;
+    for (int64_t d = 1; d <= least && above == 0; d++) {
+        if (tensor_degree_divides(r, d, NULL)) {
+            below = d < degree ? d : below;
+            above = d > degree ? d : 0;
+        }
     }
-    cti_str_printf(r->detail, above <= 4 * degree ? "; the nearest that divide all are %" PRId64 " and %" PRId64 : "; the nearest that divides all is %" PRId64,
-                   below, above);
+    if (above > 0) {
+        cti_str_printf(r->detail, "; the nearest that divide all are %" PRId64 " and %" PRId64, below, above);
+    } else {
+        cti_str_printf(r->detail, "; the nearest that divides all is %" PRId64, below);
+    }
     return false;
 }
 
