@@ -185,54 +185,52 @@ static ct_status gather_gradients(emit *e, ct_value_id *loss, ct_optim_values *v
     return CT_OK;
 }
 
-/* Squared norms of the groups that are cut over tp, or of those that are not: one vector, summed over the ranks that share it. An element
- * a group, so that each is summed over its own fixed leaves, whatever the ranks. */
-static ct_status squares_of(emit *e, bool is_cut, ct_value_id *out, ct_err *err)
+/* One vector of n scalars, by bunches: concat takes 64 inputs. values is overwritten. */
+static ct_status vector_of(emit *e, ct_value_id *values, int32_t n, ct_value_id *out, ct_err *err)
 {
-    ct_graph *g = e->g;
+    enum { BUNCH = 64 };
+    const ct_attrs_concat concat = {.dim = 0};
+    while (n > 1) {
+        int32_t left = 0;
+        for (int32_t i = 0; i < n; i += BUNCH) {
+            CT_TRY(ct_op_emit(e->g, CT_OP_concat, &concat, values + i, n - i < BUNCH ? n - i : BUNCH, &values[left], err));
+            left++;
+        }
+        n = left;
+    }
+    *out = values[0];
+    return CT_OK;
+}
+
+/* The sum of the groups' squared norms, each over its own fixed leaves and then over the ranks that share the group: the order of additions
+ * does not depend on how many they are. Shards are disjoint over dp_shard and equal over dp_replicate; parts are disjoint over tp. */
+static ct_status square_norm(emit *e, ct_value_id *out, ct_err *err)
+{
     const int32_t n = e->layout->n_groups;
     const ct_attrs_sumsq attrs = {.leaves = ct_flat_leaves(e->layout->degree)};
-    ct_value_id *squares = ct_arena_alloc(ct_graph_arena(g), (size_t)n * sizeof *squares, err);
-    int32_t n_squares = 0;
+    ct_value_id *squares = ct_arena_alloc(ct_graph_arena(e->g), (size_t)n * sizeof *squares, err);
+    int32_t n_all = 0;
     if (squares == NULL) {
         return CT_ERR_MEMORY;
     }
-    *out = CT_NO_VALUE;
-    for (int32_t i = 0; i < n; i++) {
-        if (e->layout->groups[i].is_cut == is_cut) {
-            CT_TRY(ct_op_emit(g, CT_OP_sumsq, &attrs, &e->acc[i], 1, &squares[n_squares++], err));
-        }
-    }
-    if (n_squares == 0) {
-        return CT_OK;
-    }
-    *out = squares[0];
-    while (n_squares > 1) { /* concat takes 64 inputs: by bunches, until one is left */
-        enum { BUNCH = 64 };
-        int32_t left = 0;
-        const ct_attrs_concat concat = {.dim = 0};
-        for (int32_t i = 0; i < n_squares; i += BUNCH) {
-            const int32_t some = n_squares - i < BUNCH ? n_squares - i : BUNCH;
-            CT_TRY(ct_op_emit(g, CT_OP_concat, &concat, squares + i, some, &squares[left], err));
-            left++;
-        }
-        n_squares = left;
-        *out = squares[0];
-    }
-    /* Shards of the gradient are disjoint over dp_shard and equal over dp_replicate; parts are disjoint over tp. */
-    CT_TRY(reduce_over(e, CT_AXIS_DP_SHARD, out, err));
-    return is_cut ? reduce_over(e, CT_AXIS_TP, out, err) : CT_OK;
-}
-
-static ct_status square_norm(emit *e, ct_value_id *out, ct_err *err)
-{
-    ct_value_id parts[2];
-    int32_t n = 0;
     for (int is_cut = 0; is_cut < 2; is_cut++) {
-        CT_TRY(squares_of(e, is_cut != 0, &parts[n], err));
-        n += parts[n] != CT_NO_VALUE;
+        const bool is_shared = e->mesh->degree[CT_AXIS_DP_SHARD] > 1 || (is_cut && e->mesh->degree[CT_AXIS_TP] > 1);
+        const int32_t first = n_all;
+        for (int32_t i = 0; i < n; i++) {
+            if (e->layout->groups[i].is_cut == (is_cut != 0)) {
+                CT_TRY(ct_op_emit(e->g, CT_OP_sumsq, &attrs, &e->acc[i], 1, &squares[n_all++], err));
+            }
+        }
+        if (is_shared && n_all > first) {
+            CT_TRY(vector_of(e, squares + first, n_all - first, &squares[first], err));
+            CT_TRY(reduce_over(e, CT_AXIS_DP_SHARD, &squares[first], err));
+            if (is_cut) {
+                CT_TRY(reduce_over(e, CT_AXIS_TP, &squares[first], err));
+            }
+            n_all = first + 1;
+        }
     }
-    return ct_op_emit(e->g, CT_OP_add_n, NULL, parts, n, out, err);
+    return ct_op_emit(e->g, CT_OP_add_n, NULL, squares, n_all, out, err);
 }
 
 static ct_status emit_all(emit *e, ct_value_id loss, ct_optim_values *v, ct_err *err)

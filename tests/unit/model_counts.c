@@ -172,7 +172,7 @@ static void test_refused(void **state)
                 {"llama3_debugmodel_nvfp4", NULL, NULL, "--model-spec.converters nvfp4"},
                 {"llama3_debugmodel_dist_gemm", NULL, NULL, "--model-spec.converters dist_gemm"},
                 {"llama3_405b", NULL, NULL, "--compile.enable-async-tensor-parallel true"},
-                {"llama3_405b", "--model-spec.converters", "", "--parallelism.tensor-parallel-degree 8"}};
+                {"llama3_405b", "--model-spec.converters", "", "--compile.enable-async-tensor-parallel true"}};
     for (size_t i = 0; i < N_OF(rows); i++) {
         world w;
         const char *argv[] = {rows[i].flag, rows[i].value};
