@@ -47,6 +47,7 @@ ct_status cti_data_call_open_corpus(cti_data_call *call, ct_err *err)
 {
     const cti_data_options *o = call->o;
     const ct_corpus_options options = {.text_field = o->text_field,
+                                       .records = strcmp(o->format, "chat") == 0,
                                        .utf8 = strcmp(o->invalid_utf8, "bad") == 0 ? CT_UTF8_BAD : CT_UTF8_REPAIR,
                                        .max_document_bytes = o->max_document_bytes,
                                        .begin_id = (int32_t)o->begin_id};
@@ -85,15 +86,28 @@ ct_status cti_data_call_open_tokenizer(cti_data_call *call, ct_err *err)
     call->text = (ct_text_processor){
         .tokenizer = call->tokenizer,
         .flags = CT_ENCODE_DOCUMENT | (strcmp(call->o->special_text, "match") == 0 ? CT_ENCODE_MATCH_SPECIAL : 0u)};
+    if (st == CT_OK && strcmp(call->o->format, "chat") == 0) {
+        const ct_chat_options options = {.template_path = call->o->chat_template,
+                                         .question_field = call->o->question_field,
+                                         .answer_field = call->o->answer_field,
+                                         .max_tokens = call->o->seq_len,
+                                         .match_special = (call->text.flags & CT_ENCODE_MATCH_SPECIAL) != 0,
+                                         .date = call->o->chat_date};
+        st = ct_chat_open(call->alloc, folder, call->tokenizer, &options, &call->chat, err);
+    }
     ct_alloc_free(call->alloc, folder);
     cti_env_deinit(call->alloc, &env);
     return st;
 }
 
-/* "--dataloader.x" and "--tokenizer.x" as train has them -> "--x". NULL and err where memory ran out. */
-static char *short_option(const char *arg, ct_arena *arena, ct_err *err)
+ct_processor cti_data_call_processor(const cti_data_call *call)
 {
-    static const char *const sections[] = {"--dataloader.", "--tokenizer."};
+    return call->chat != NULL ? ct_processor_of_chat(call->chat) : ct_processor_of_text(&call->text);
+}
+
+char *cti_data_short_option(const char *arg, ct_arena *arena, ct_err *err)
+{
+    static const char *const sections[] = {"--dataloader.", "--tokenizer.", "--training."};
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         if (cti_starts_with(arg, sections[i])) {
             return ct_arena_printf(arena, err, "--%s", arg + strlen(sections[i]));
@@ -119,7 +133,7 @@ static ct_status split(int argc, char **argv, ct_arena *arena, char **options, i
         if (all_paths) {
             continue;
         }
-        char *option = short_option(argv[i], arena, err);
+        char *option = cti_data_short_option(argv[i], arena, err);
         if (option == NULL) {
             return CT_ERR_MEMORY;
         }
@@ -152,6 +166,7 @@ static ct_status run(const ct_alloc *alloc, int which, int argc, char **argv, ct
         return CT_OK;
     }
     const ct_status st = commands[which].run(&call, err);
+    ct_chat_destroy(&call.chat);
     ct_tokenizer_destroy(&call.tokenizer);
     ct_corpus_destroy(&call.corpus);
     return st;

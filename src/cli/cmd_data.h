@@ -4,10 +4,25 @@
 #define CTI_CLI_CMD_DATA_H
 
 #include "ctitan/field.h"
+#include "data/chat.h"
 #include "data/data.h"
 
 int cti_cmd_data(int argc, char **argv);
 int cti_cmd_data_preview(int argc, char **argv); /* argv[0]: "preview" */
+
+/* ---- cmd_data.c: what all of them share ---- */
+
+/* clang-format off */
+#define CTI_CHAT_OPTIONS(X) \
+    X(format, CHOICE, "text", "", "", "text|chat", "", 0, NULL, "what a record is: text, or a conversation") \
+    X(question_field, STR, "question", "1", "", "", "", 0, NULL, "chat: member that holds the question where there are no messages") \
+    X(answer_field, STR, "answer", "1", "", "", "", 0, NULL, "chat: member that holds the answer") \
+    X(chat_template, OPT_STR, "None", "1", "", "", "", 0, NULL, "chat: file of the template; None: the tokenizer's") \
+    X(chat_date, STR, "2024-07-26", "1", "", "", "", 0, NULL, "chat: the day that a template's strftime_now shows")
+/* clang-format on */
+
+/* "--dataloader.x", "--tokenizer.x" and "--training.x", as train has them, become "--x". NULL and err where memory ran out. */
+char *cti_data_short_option(const char *arg, ct_arena *arena, ct_err *err);
 
 /* ---- cmd_data.c: what inspect, index and tokenize share ---- */
 
@@ -18,6 +33,8 @@ int cti_cmd_data_preview(int argc, char **argv); /* argv[0]: "preview" */
     X(text_field, STR, "text", "1", "", "", "", 0, NULL, "member of each JSON line that holds the text") \
     X(hf_assets_path, STR, "", "", "", "", "", 0, NULL, "inspect, tokenize: tokenizer folder; empty: the one that comes with ctitan") \
     X(special_text, CHOICE, "text", "", "", "text|match", "", 0, NULL, "inspect, tokenize: special tokens spelt out in documents: text, or their ids") \
+    CTI_CHAT_OPTIONS(X) \
+    X(seq_len, I64, "0", "0", "1048576", "", "tokens", 0, NULL, "inspect, chat: a conversation of more ids gives nothing; 0: no bound") \
     X(bad_records, CHOICE, "fail", "", "", "fail|skip", "", 0, NULL, "tokenize: what a document that cannot be used does; skip: it is empty") \
     X(invalid_utf8, CHOICE, "repair", "", "", "repair|bad", "", 0, NULL, "bytes that are no UTF-8 become U+FFFD, or make the document bad") \
     X(max_document_bytes, I64, "268435456", "1", "", "", "bytes", 0, NULL, "a longer document is bad") \
@@ -39,12 +56,14 @@ typedef struct cti_data_call {
     ct_corpus *corpus;       /* owns */
     ct_tokenizer *tokenizer; /* owns */
     ct_text_processor text;
+    ct_chat *chat; /* owns; NULL: documents are texts */
 } cti_data_call;
 
 /* The corpus of the paths, else of --dataset-path, else of --dataset; its notes go to stderr. */
 CT_MUST_CHECK ct_status cti_data_call_open_corpus(cti_data_call *call, ct_err *err);
-/* The tokenizer, and call->text. */
+/* The tokenizer, and call->text; with --format chat call->chat. */
 CT_MUST_CHECK ct_status cti_data_call_open_tokenizer(cti_data_call *call, ct_err *err);
+ct_processor cti_data_call_processor(const cti_data_call *call);
 
 /* ---- cmd_data_inspect.c, cmd_data_tokenize.c ---- */
 

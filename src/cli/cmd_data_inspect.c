@@ -88,16 +88,19 @@ ct_status cti_data_inspect(cti_data_call *call, ct_err *err)
     CT_TRY(cti_data_call_open_corpus(call, err));
     CT_TRY(cti_data_call_open_tokenizer(call, err));
     CT_TRY(ct_corpus_verify(call->corpus, err));
-    const ct_processor processor = ct_processor_of_text(&call->text);
+    const ct_processor processor = cti_data_call_processor(call);
     CT_TRY(ct_corpus_survey(call->alloc, call->corpus, &processor, 0, &s, err));
     for (int64_t i = 0; i < ct_corpus_n_files(call->corpus); i++) {
         const ct_corpus_file f = ct_corpus_file_at(call->corpus, i);
         print_file(&f);
     }
     print_total(call->corpus);
-    printf("  text: %s", cti_format_bytes(s.text_bytes, text));
+    printf("  %s: %s", call->chat != NULL ? "records" : "text", cti_format_bytes(s.text_bytes, text));
     printf("; empty documents: %s", cti_format_thousands(s.n_empty, n));
     printf("; of fewer than 2 tokens, which give nothing: %s\n", cti_format_thousands(s.n_short, n));
+    if (call->o->seq_len > 0) {
+        printf("  conversations of more than %" PRId64 " tokens, which give nothing: %s\n", call->o->seq_len, cti_format_thousands(s.n_long, n));
+    }
     if (s.longest >= 0) {
         const bool is_ids = ct_corpus_file_at(call->corpus, 0).n_tokens >= 0;
         ct_corpus_place(call->corpus, s.longest, place, sizeof place);
@@ -105,7 +108,7 @@ ct_status cti_data_inspect(cti_data_call *call, ct_err *err)
                is_ids ? " tokens" : "", place);
     }
     print_bad(&s);
-    printf("  tokens to predict: %s\n", cti_format_thousands(s.n_tokens, n));
+    printf("  tokens to predict%s: %s\n", call->chat != NULL ? ", what assistants say" : "", cti_format_thousands(s.n_tokens, n));
     printf("  entropy of the unigrams: %.4f nats a token\n", s.nats);
     return CT_OK;
 }

@@ -19,6 +19,7 @@
     X(sources, TOKENS, "", "", "", "", "", 0, NULL, "several of them mixed, PATH:WEIGHT each") \
     X(text_field, STR, "text", "1", "", "", "", 0, NULL, "member of each JSON line that holds the text") \
     X(hf_assets_path, STR, "", "", "", "", "", 0, NULL, "tokenizer folder; empty: the one that comes with ctitan") \
+    CTI_CHAT_OPTIONS(X) \
     X(special_text, CHOICE, "text", "", "", "text|match", "", 0, NULL, "special tokens spelt out in documents: text, or their ids") \
     X(step, I64, "1", "1", "", "", "", 0, NULL, "the step to show") \
     X(rows, I64, "4", "1", "4096", "", "rows", 0, NULL, "rows of a step (global batch size)") \
@@ -45,11 +46,14 @@ typedef struct view {
     bool color;
     cti_env env;
     ct_tokenizer *tokenizer;
+    ct_text_processor processor;
+    ct_chat *chat; /* NULL: documents are texts */
     ct_sources sources;
     int32_t *room; /* owns; of the batch */
     ct_batch batch;
     cti_str text, shown;
     int64_t n_tokens, n_padding, n_masked, n_pieces;
+    int64_t n_long, n_bad; /* of the documents read up to here */
 } view;
 
 /* --- text ---------------------------------------------------------------------------------------------------------- */
@@ -230,9 +234,24 @@ static ct_status print_stream(view *v, const ct_processor *processor, int64_t st
             is_rest = is_cut;
         }
     }
+    const ct_loader_stats stats = ct_loader_get_stats(loader);
+    v->n_long += stats.n_long;
+    v->n_bad += stats.n_bad_total;
     ct_alloc_free(v->alloc, state);
     ct_loader_destroy(&loader);
     return st;
+}
+
+static ct_status open_chat(view *v, const char *folder, ct_err *err)
+{
+    const options *o = v->o;
+    const ct_chat_options chat = {.template_path = o->chat_template,
+                                  .question_field = o->question_field,
+                                  .answer_field = o->answer_field,
+                                  .max_tokens = o->seq_len,
+                                  .match_special = (v->processor.flags & CT_ENCODE_MATCH_SPECIAL) != 0,
+                                  .date = o->chat_date};
+    return ct_chat_open(v->alloc, folder, v->tokenizer, &chat, &v->chat, err);
 }
 
 static ct_status open_all(view *v, ct_err *err)
@@ -244,7 +263,8 @@ static ct_status open_all(view *v, ct_err *err)
     if (folder == NULL) {
         return CT_ERR_MEMORY;
     }
-    const ct_corpus_options corpus = {.text_field = o->text_field};
+    const bool is_chat = strcmp(o->format, "chat") == 0;
+    const ct_corpus_options corpus = {.text_field = o->text_field, .records = is_chat};
     const ct_sources_options sources = {.dataset = o->dataset,
                                         .dataset_path = o->dataset_path,
                                         .share_dir = v->env.share_dir,
@@ -252,6 +272,11 @@ static ct_status open_all(view *v, ct_err *err)
                                         .n_specs = o->sources.n,
                                         .corpus = &corpus};
     ct_status st = ct_tokenizer_open(v->alloc, folder, NULL, &v->tokenizer, err);
+    v->processor = (ct_text_processor){.flags = CT_ENCODE_DOCUMENT | (strcmp(o->special_text, "match") == 0 ? CT_ENCODE_MATCH_SPECIAL : 0u),
+                                       .tokenizer = v->tokenizer};
+    if (st == CT_OK && is_chat) {
+        st = open_chat(v, folder, err);
+    }
     ct_alloc_free(v->alloc, folder);
     CT_TRY(st);
     CT_TRY(ct_sources_open(v->alloc, &sources, &v->sources, err));
@@ -267,9 +292,7 @@ static ct_status open_all(view *v, ct_err *err)
 static ct_status preview(view *v, ct_err *err)
 {
     const options *o = v->o;
-    const ct_text_processor text = {.flags = CT_ENCODE_DOCUMENT | (strcmp(o->special_text, "match") == 0 ? CT_ENCODE_MATCH_SPECIAL : 0u),
-                                    .tokenizer = v->tokenizer};
-    const ct_processor processor = ct_processor_of_text(&text);
+    const ct_processor processor = v->chat != NULL ? ct_processor_of_chat(v->chat) : ct_processor_of_text(&v->processor);
     char number[32];
     for (int32_t i = 0; i < v->sources.n; i++) {
         printf("%s: %s documents", v->sources.paths[i], cti_format_thousands(ct_corpus_n_documents(v->sources.corpora[i]), number));
@@ -290,6 +313,12 @@ static ct_status preview(view *v, ct_err *err)
     printf("\n%s tokens", cti_format_thousands(v->n_tokens, number));
     printf(", %s of them without a label that counts", cti_format_thousands(v->n_masked, number));
     printf(", and %s of padding (%.1f%%)\n", cti_format_thousands(v->n_padding, number), share);
+    if (v->n_long > 0) {
+        printf("left out up to here: %s of more tokens than a row\n", cti_format_thousands(v->n_long, number));
+    }
+    if (v->n_bad > 0) {
+        printf("left out up to here: %s that cannot be used (" CTI_PROGRAM " data inspect names them)\n", cti_format_thousands(v->n_bad, number));
+    }
     return CT_OK;
 }
 
@@ -315,6 +344,7 @@ static ct_status run(const ct_alloc *alloc, const options *o, ct_err *err)
     cti_str_deinit(&v.text);
     cti_str_deinit(&v.shown);
     ct_sources_close(&v.sources);
+    ct_chat_destroy(&v.chat);
     ct_tokenizer_destroy(&v.tokenizer);
     cti_env_deinit(alloc, &v.env);
     return st;
@@ -331,8 +361,17 @@ int cti_cmd_data_preview(int argc, char **argv)
     options o;
     bool done = false;
     ct_status st = ct_arena_create(alloc, 0, &arena, &err);
+    char **words = NULL;
     if (st == CT_OK) {
-        st = cti_options_parse(argc, argv, fields, N_FIELDS, &o, &help, arena, &done, &err);
+        words = ct_arena_alloc(arena, (size_t)(argc + 1) * sizeof *words, &err);
+        st = words != NULL ? CT_OK : CT_ERR_MEMORY;
+    }
+    for (int i = 0; st == CT_OK && i < argc; i++) {
+        words[i] = cti_data_short_option(argv[i], arena, &err);
+        st = words[i] != NULL ? CT_OK : CT_ERR_MEMORY;
+    }
+    if (st == CT_OK) {
+        st = cti_options_parse(argc, words, fields, N_FIELDS, &o, &help, arena, &done, &err);
     }
     if (st == CT_OK && !done) {
         st = run(alloc, &o, &err);

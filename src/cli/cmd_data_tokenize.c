@@ -39,6 +39,10 @@ ct_status cti_data_tokenize(cti_data_call *call, ct_err *err)
     if (o->output[0] == '\0') {
         return CT_FAIL(err, CT_ERR_USAGE, "--output is wanted: a file X.ctok, or a folder for several");
     }
+    if (strcmp(o->format, "chat") == 0) {
+        return CT_FAIL(err, CT_ERR_USAGE, "--format chat: a file of tokens holds no labels, so a model would learn what users say, too; "
+                       "train from the JSON lines (--dataloader.format chat)");
+    }
     CT_TRY(cti_data_call_open_corpus(call, err));
     CT_TRY(cti_data_call_open_tokenizer(call, err));
     CT_TRY(ct_text_processor_hash(call->alloc, &call->text, &hash, err));

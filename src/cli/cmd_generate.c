@@ -21,7 +21,9 @@
     X(checkpoint, STR, "", "", "", "", "", 0, NULL, "folder of checkpoints, or one step-<N> folder of it") \
     X(step, I64, "-1", "-1", "", "", "", 0, NULL, "the step to take; -1: the newest") \
     X(prompt, STR, "", "", "", "", "", 0, NULL, "text to go on from") \
-    X(chat, BOOL, "false", "", "", "", "", 0, NULL, "the prompt is a question: the tokenizer's chat template is put round it") \
+    X(chat, BOOL, "false", "", "", "", "", 0, NULL, "the prompt is a question: the chat template is put round it") \
+    X(chat_template, OPT_STR, "None", "1", "", "", "", 0, NULL, "chat: file of the template; None: the run's, else the tokenizer's") \
+    X(chat_date, OPT_STR, "None", "1", "", "", "", 0, NULL, "chat: YYYY-MM-DD that a template's strftime_now shows; None: the run's") \
     X(max_new_tokens, I64, "64", "1", "1048576", "", "tokens", 0, NULL, "tokens to write at most") \
     X(temperature, F64, "0.8", "0", "100", "", "", 0, NULL, "0: always the likeliest token") \
     X(top_k, I64, "50", "0", "", "", "tokens", 0, NULL, "draw from the likeliest k; 0: from all") \
@@ -47,6 +49,15 @@ typedef struct session {
     ct_tokens prompt;
 } session;
 
+/* Template and date as the options say, else as the run had them. */
+static ct_chat_options chat_options(const session *s)
+{
+    const json_t *run = json_object_get(json_object_get(ct_ckpt_extra(s->ckpt), "config"), "dataloader");
+    return (ct_chat_options){
+        .template_path = s->o->chat_template != NULL ? s->o->chat_template : json_string_value(json_object_get(run, "chat_template")),
+        .date = s->o->chat_date != NULL ? s->o->chat_date : json_string_value(json_object_get(run, "chat_date"))};
+}
+
 /* The prompt as the user's message, with the beginning of an answer. */
 static ct_status encode_question(session *s, const char *folder, ct_err *err)
 {
@@ -56,7 +67,11 @@ static ct_status encode_question(session *s, const char *folder, ct_err *err)
     if (messages == NULL) {
         return CT_FAIL(err, CT_ERR_USAGE, "--prompt: text in UTF-8 is wanted");
     }
-    ct_status st = ct_chat_open(s->alloc, folder, s->tokenizer, NULL, &chat, err);
+    const ct_chat_options how = chat_options(s);
+    ct_status st = ct_chat_open(s->alloc, folder, s->tokenizer, &how, &chat, err);
+    if (st != CT_OK && s->o->chat_template == NULL && how.template_path != NULL) {
+        ct_err_prefix(err, "the chat template of the run (--chat-template names another)");
+    }
     if (st == CT_OK) {
         st = ct_chat_render(chat, messages, NULL, true, &text, err);
     }

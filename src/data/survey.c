@@ -76,6 +76,7 @@ static ct_status count_labels(walk *w, int64_t number, ct_err *err)
     ct_err why = {0};
     void *state = w->processor->open != NULL ? w->state : (void *)(uintptr_t)w->processor->ctx;
     w->sample.ids.n = w->sample.labels.n = 0;
+    w->sample.is_long = false;
     const ct_status st = w->processor->process(state, &w->document, &w->sample, &why);
     if (st == CT_ERR_DATA) {
         cti_line_fault fault = {.bad = CT_BAD_CONTENT};
@@ -86,7 +87,8 @@ static ct_status count_labels(walk *w, int64_t number, ct_err *err)
     if (st != CT_OK) {
         return CT_FAIL(err, st, "document %lld: %s", (long long)number, why.message);
     }
-    w->survey->n_short += w->sample.ids.n < 2;
+    w->survey->n_long += w->sample.is_long;
+    w->survey->n_short += w->sample.ids.n < 2 && !w->sample.is_long;
     const ct_tokens *labels = w->sample.labels.n > 0 ? &w->sample.labels : &w->sample.ids;
     return labels->n >= 2 ? count(&w->c, labels->ids + 1, labels->n - 1, err) : CT_OK;
 }

@@ -13,6 +13,7 @@ typedef struct ct_survey {
     int64_t text_bytes;  /* of good documents, as UTF-8 */
     int64_t n_empty;
     int64_t n_short;      /* good, but fewer than 2 ids */
+    int64_t n_long;       /* good, but of more ids than the processor's limit; not among n_short */
     int64_t longest;      /* number of the longest good document; -1: none is good */
     int64_t longest_size; /* in bytes of text, or in ids */
     int64_t n_tokens;     /* labels */

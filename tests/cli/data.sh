@@ -41,6 +41,26 @@ done
 says out 'damaged: gzip data is cut off'
 says out 'compressed data damaged 1'
 
+# conversations: only what assistants say is counted; those that cannot be used are named
+cat >chats.jsonl <<'E2'
+{"messages": [{"role": "user", "content": "Hot?"}, {"role": "assistant", "content": "Cold."}, {"role": "user", "content": "Old?"}, {"role": "assistant", "content": "New."}]}
+{"question": "Day?", "answer": "Night."}
+{"q": "Left?", "a": "Right."}
+{"messages": [{"role": "user", "content": "Alone?"}]}
+E2
+"$bin" data inspect chats.jsonl --format chat >out
+says out 'bad documents: 2: cannot be used 2'
+says out "'chats.jsonl' line 3: cannot be used: .*'question' is missing"
+says out "line 4: cannot be used: no message is of role 'assistant'"
+"$bin" data inspect chats.jsonl --format chat --dataloader.question-field q --dataloader.answer-field a --training.seq-len 24 >field.out
+says field.out "line 2: cannot be used: .*'q' is missing"
+says field.out 'conversations of more than 24 tokens, which give nothing: 1'
+says field.out 'tokens to predict, what assistants say: [0-9]'
+code=0
+"$bin" data tokenize chats.jsonl --format chat --output chats.ctok 2>err || code=$?
+[ $code = 2 ] && [ ! -e chats.ctok ] || fail "data tokenize of conversations: exit $code"
+says err 'a file of tokens holds no labels'
+
 # indexes: built and kept, then found
 for i in $(seq 1 60); do cat docs.jsonl; done | gzip -1 >gz/large.jsonl.gz
 yes '{"text": "as large as what is kept, incompressible or not"}' | head -n 400000 >large.jsonl

@@ -52,3 +52,23 @@ show --rows 4 --bad-records skip >out
 code=0
 show --rows 4 >out 2>err || code=$?
 [ $code = 1 ] && grep -q "line 4" err
+
+# Conversations: what users say is masked, what assistants say is learned; long ones and bad ones are left out and counted.
+cat >chats.jsonl <<'E2'
+{"messages": [{"role": "user", "content": "Hot?"}, {"role": "assistant", "content": "Cold."}, {"role": "user", "content": "Old?"}, {"role": "assistant", "content": "New."}]}
+{"q": "Day?", "a": "Night."}
+E2
+chat() { show --dataset-path chats.jsonl --dataloader.format chat --dataloader.packing=first-fit --num-packing-bins 1 "$@"; }
+chat --rows 1 --training.seq-len 60 --bad-records skip --chars 0 >out
+masked='\(\(\[user\]\\nHot\?\\n\[assistant\]\\n\)\)Cold\.<\|end_of_text\|>\(\(\\n\[user\]\\nOld\?\\n\[assistant\]\\n\)\)New\. -> <\|end_of_text\|>'
+grep -qE "$masked" out || { cat out; exit 1; }
+chat --rows 1 --seq-len 24 --question-field q --answer-field a >out
+grep -qE '\(\(\[user\]\\nDay\?\\n\[assistant\]\\n\)\)Night\. -> <\|end_of_text\|>$' out || { cat out; exit 1; }
+grep -q '^left out up to here: 1 of more tokens than a row$' out
+printf '%s' '{{ strftime_now("%d") }}{% for m in messages %}<{{ m.content }}|{% endfor %}{% if add_generation_prompt %}<{% endif %}' >template
+printf '{"question": "a", "answer": "b"}\n' >one.jsonl
+chat --dataset-path one.jsonl --rows 1 --seq-len 24 --chat-template template --chat-date 2024-01-09 >out
+grep -q '((09<a|<))b| -> ' out || { cat out; exit 1; }
+refused "line 2: cannot be used: .*'question' is missing" chat --rows 1 --seq-len 60
+refused 'nearest is --format' chat --forma chat
+refused "date of chat templates '2024-02-30' is none" chat --chat-date 2024-02-30
