@@ -6,7 +6,6 @@
 
 /* What belongs to a part: {begin of the path, the setting that turns the part on}. While that is refused, they wait. */
 static const char *const parts[][2] = {
-    {"validator.", "validator.enable"},
     {"profiler.memory_snapshot", "profiler.enable_memory_snapshot"},
     {"profiler.save_memory_snapshot", "profiler.enable_memory_snapshot"},
     {"parallelism.pipeline_parallel_", "parallelism.pipeline_parallel_degree"},
@@ -32,7 +31,6 @@ static const char *const places[][2] = {
     {"activation_checkpoint.visualize_memory_budget_pareto", "`ctitan plan`"},
     {"compile.enable_async_tensor_parallel", "`passes/pass_schedule.c`: collectives beside products"},
     {"comm.mode", "`ctitan plan` is for that"},
-    {"validator.enable", "`train/`: the program `eval` and a loader of its own"},
     {"debug.moe_force_load_balance", "`model/`, with mixtures of experts"},
     {"debug.detect_anomaly", "nowhere; non-finite steps are named without it"},
     {"debug.batch_invariant", "nowhere; it is for inference"},

@@ -230,7 +230,7 @@ enum { CTI_SET_NO_EFFECT = 256 };
 
 #define CTI_VALIDATOR_FIELDS(X) \
     X(freq, I64, "10", "1", "", "", "steps", 0, NULL, "validate at step 1 and at each multiple of this") \
-    X(enable, BOOL, "false", "", "", "", "", 0, "validation is not there yet", "validate while training") \
+    X(enable, BOOL, "false", "", "", "", "", 0, NULL, "validate while training") \
     X(steps, I64, "-1", "-1", "", "", "batches", 0, NULL, "batches of one validation; -1: all the data once")
 
 #define CTI_DEBUG_FIELDS(X) \

@@ -66,6 +66,16 @@ void cti_metrics_log(cti_metrics *m, ct_log *log, int64_t step, double loss, dou
     m->tokens = m->steps = m->fetches = m->fetch_ns = 0;
 }
 
+void cti_metrics_log_validation(const cti_metrics *m, ct_log *log, int64_t step, double loss, double tokens, int64_t spent_ns)
+{
+    const double peak_memory = (double)cti_peak_rss_bytes();
+    char tps[32];
+    CT_INFO(log, "%svalidate step: %2" PRId64 "  %sloss: %7.4f  %smemory: %5.2fGiB(%.2f%%)  %stps: %s%s", m->color ? "\033[33m" : "", step,
+            m->color ? colors.green : "", loss, m->color ? colors.turquoise : "", peak_memory / GIB,
+            m->memory_bytes > 0 ? 100.0 * peak_memory / (double)m->memory_bytes : 0.0, m->color ? colors.blue : "",
+            cti_format_thousands((int64_t)nearbyint(tokens / ((double)spent_ns / 1e9)), tps), m->color ? colors.reset : "");
+}
+
 char *cti_format_timedelta(int64_t seconds, char buf[32])
 {
     const int64_t days = seconds / 86400, rest = seconds % 86400;

@@ -462,6 +462,22 @@ void cti_observer_step_end(cti_trainer *t, int64_t step, double loss, bool is_ok
     }
 }
 
+void cti_observer_validated(cti_trainer *t, int64_t step, double loss, double tokens_per_second)
+{
+    cti_observer *o = t->observer;
+    if (o == NULL || o->events == NULL) {
+        return;
+    }
+    const double gib = (double)cti_peak_rss_bytes() / (1024.0 * 1024.0 * 1024.0);
+    const cti_scalar scalars[] = {{"validation_metrics/loss", loss, true},
+                                  {"validation_metrics/throughput(tps)", tokens_per_second, true},
+                                  {"validation_metrics/memory/max_active(GiB)", gib, true},
+                                  {"validation_metrics/memory/max_reserved(GiB)", gib, true}};
+    cti_str_reset(&o->text);
+    cti_tfevents_scalars(&o->text, (double)cti_wall_ms() / 1e3, step, scalars, (int)(sizeof scalars / sizeof scalars[0]));
+    cti_writer_add(o->events, o->text.data, o->text.len);
+}
+
 void cti_observer_logged(cti_trainer *t, int64_t step, const cti_step_numbers *numbers)
 {
     cti_observer *o = t->observer;

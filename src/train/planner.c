@@ -24,6 +24,7 @@ typedef struct drawn {
     ct_mesh mesh;
     cti_run_shape shape;
     cti_step *step; /* owns */
+    cti_eval *eval; /* owns; NULL: no validation */
     ct_plan *plan;  /* owns */
 } drawn;
 
@@ -35,6 +36,7 @@ static size_t workspace(void *ctx, const ct_node *node, const ct_launch *shapes_
 static void drawn_deinit(drawn *d)
 {
     ct_plan_destroy(&d->plan);
+    cti_eval_destroy(&d->eval);
     cti_step_destroy(&d->step);
 }
 
@@ -63,8 +65,13 @@ static ct_status draw(const ct_alloc *alloc, const cti_plan_request *r, const va
     CT_TRY_GOTO(st, cti_step_create(alloc, ct_component_find(r->run->root, "model_spec"), &out->shape.step, &out->step, err), fail);
     ct_value_id keep[CTI_STEP_KEEPS];
     cti_step_keep(out->step, keep);
-    const ct_plan_item item = {out->step->graph, keep, CTI_STEP_KEEPS};
-    CT_TRY_GOTO(st, ct_plan_create(alloc, &item, 1, workspace, (void *)(uintptr_t)r->backend, &out->plan, err), fail);
+    const ct_component *spec = ct_component_find(r->run->root, "model_spec");
+    if (CTI_SECTION(r->run->root, "validator", validator)->enable) {
+        CT_TRY_GOTO(st, cti_eval_create(alloc, spec, &out->shape.step, out->step, &out->eval, err), fail);
+    }
+    const ct_plan_item items[2] = {{out->step->graph, keep, CTI_STEP_KEEPS},
+                                   {out->eval != NULL ? out->eval->graph : NULL, out->eval != NULL ? &out->eval->loss : NULL, 1}};
+    CT_TRY_GOTO(st, ct_plan_create(alloc, items, out->eval != NULL ? 2 : 1, workspace, (void *)(uintptr_t)r->backend, &out->plan, err), fail);
     return CT_OK;
 fail:
     drawn_deinit(out);

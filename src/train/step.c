@@ -148,3 +148,48 @@ void cti_step_actions(int32_t n_micro_batches, cti_action *out_actions)
     }
     out_actions[2 * n_micro_batches] = (cti_action){CT_PROGRAM_OPTIMIZER, 0, 0};
 }
+
+static ct_status eval_passes(cti_eval *e, const ct_component *spec, const cti_step_options *o, const cti_step *step, ct_err *err)
+{
+    const cti_graph_options options = {.mode = CT_BUILD_EVAL,
+                                       .param_dtype = o->param_dtype,
+                                       .batch = o->batch,
+                                       .seq_len = o->seq_len,
+                                       .loss_chunks = o->loss_chunks};
+    const ct_shard_options shard = {.is_sequence_parallel = o->is_sequence_parallel};
+    ct_value_id *flats;
+    CT_TRY(cti_graph_build(e->alloc, spec, &options, &e->graph, &e->build, &e->loss, err));
+    CT_TRY(cti_model_place(&e->build, o->mesh, err));
+    CT_TRY(ct_pass_shard(e->graph, o->mesh, &shard, err));
+    CT_TRY(ct_pass_flat(e->graph, e->build.params, e->build.n_params, step->layout, o->mesh, o->reduce_dtype, &flats, err));
+    CT_TRY(ct_pass_precision(e->graph, o->compute_dtype, err));
+    CT_TRY(ct_pass_merge(e->graph, err));
+    CT_TRY(ct_pass_fuse(e->graph, err));
+    return ct_pass_schedule(e->graph, &e->loss, 1, err);
+}
+
+ct_status cti_eval_create(const ct_alloc *alloc, const ct_component *model_spec, const cti_step_options *options, const cti_step *step,
+                          cti_eval **out_eval, ct_err *err)
+{
+    cti_eval *e = CT_NEW(alloc, cti_eval, err);
+    if (e == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    e->alloc = alloc;
+    const ct_status st = eval_passes(e, model_spec, options, step, err);
+    if (st != CT_OK) {
+        cti_eval_destroy(&e);
+        return st;
+    }
+    *out_eval = e;
+    return CT_OK;
+}
+
+void cti_eval_destroy(cti_eval **eval)
+{
+    if (*eval != NULL) {
+        ct_graph_destroy(&(*eval)->graph);
+        ct_alloc_free((*eval)->alloc, *eval);
+        *eval = NULL;
+    }
+}

@@ -44,9 +44,21 @@ typedef struct cti_step {
     ct_optim_values optim;
 } cti_step;
 
+/* The loss alone, of the same model on the same Flat groups: program EVAL. */
+typedef struct cti_eval {
+    const ct_alloc *alloc;
+    ct_graph *graph;  /* owns */
+    ct_build build;
+    ct_value_id loss; /* f64 [1]: inv_tokens times the sum over this rank's labels; placed as the pass for tp left it */
+} cti_eval;
+
 CT_MUST_CHECK ct_status cti_step_create(const ct_alloc *alloc, const ct_component *model_spec,
                                         const cti_step_options *options, cti_step **out_step, ct_err *err);
 void cti_step_destroy(cti_step **step);
+/* step: the training step of the same options, whose groups it reads. */
+CT_MUST_CHECK ct_status cti_eval_create(const ct_alloc *alloc, const ct_component *model_spec, const cti_step_options *options,
+                                        const cti_step *step, cti_eval **out_eval, ct_err *err);
+void cti_eval_destroy(cti_eval **eval);
 /* The values that the host reads after a step: what a plan must keep. */
 enum { CTI_STEP_KEEPS = 4 };
 void cti_step_keep(const cti_step *step, ct_value_id out_values[CTI_STEP_KEEPS]);

@@ -4,6 +4,7 @@
  *   step.c            model spec -> compiled step            engine.c      device, plan, runtime, weights
  *   trainer_setup.c   settings -> mesh, model, data, device  trainer_loop.c  the step loop
  *   metrics.c         step lines, rates, memory              checkpoint_glue.c  what a checkpoint holds of a run
+ *   validate.c        the loss on other documents
  *   trainer_data.c    settings -> sources and loader
  *   generate.c        text from a checkpoint                 override_check.c   overrides proved equal before use
  *   run_shape.c       what the settings say of a step        planner.c     what a run would take; targets.c: devices
@@ -25,6 +26,7 @@
 #include "train/engine.h"
 #include "train/observe.h"
 #include "train/step.h"
+#include "train/validate.h"
 
 #define CTI_HOST_ALLOWANCE_BYTES ((int64_t)64 << 20)
 
@@ -74,6 +76,7 @@ typedef struct cti_trainer {
     /* data */
     ct_tokenizer *tokenizer;
     ct_text_processor text; /* of documents */
+    cti_validator validator;
     ct_chat *chat;          /* of conversations; NULL: documents are texts */
     ct_sources sources;
     ct_loader_options loader_options;
@@ -101,6 +104,10 @@ CT_MUST_CHECK ct_status cti_trainer_step(cti_trainer *trainer, double *out_loss,
 void cti_trainer_close(cti_trainer **trainer);
 
 CT_MUST_CHECK ct_status cti_trainer_open_sources(cti_trainer *trainer, ct_err *err);
+/* Sources, the chat template where the format is chat, and the loader's options but for streams, of one dataloader section. The caller closes
+ * and destroys. */
+CT_MUST_CHECK ct_status cti_trainer_open_data(cti_trainer *trainer, const cti_dataloader_config *config, ct_sources *out_sources,
+                                              ct_chat **out_chat, ct_loader_options *out_options, ct_err *err);
 /* Opens the loader with this number of streams (a resumed run: the saved one). ERR_USAGE where the data ranks do not divide it. */
 CT_MUST_CHECK ct_status cti_trainer_open_loader(cti_trainer *trainer, int64_t n_streams, ct_err *err);
 
@@ -117,6 +124,8 @@ CT_MUST_CHECK ct_status cti_data_gather(cti_trainer *trainer, const int64_t *min
 /* The peak for MFU is that of the compute dtype. */
 void cti_metrics_start(cti_metrics *metrics, const ct_device_facts *facts, ct_dtype compute_dtype, double flops_per_token, bool color);
 /* The step line, then the counters start anew. out_numbers: what it said, but for max_loss. */
+/* The line of a validation: tokens of this rank in ns. */
+void cti_metrics_log_validation(const cti_metrics *metrics, ct_log *log, int64_t step, double loss, double tokens, int64_t spent_ns);
 void cti_metrics_log(cti_metrics *metrics, ct_log *log, int64_t step, double loss, double grad_norm, cti_step_numbers *out_numbers);
 /* "0:01:40", as Python prints a time span of whole seconds. buf holds 32 bytes. */
 char *cti_format_timedelta(int64_t seconds, char buf[32]);

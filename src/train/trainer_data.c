@@ -8,22 +8,22 @@
 #include "train/trainer.h"
 
 /* Files of tokens must be of this tokenizer. What the corpora have to say goes to the log. */
-static ct_status check_tokens(cti_trainer *t, int64_t vocab_size, ct_err *err)
+static ct_status check_tokens(cti_trainer *t, const ct_sources *sources, int64_t vocab_size, ct_err *err)
 {
     uint64_t hash;
     CT_TRY(ct_text_processor_hash(t->alloc, &t->text, &hash, err));
-    for (int32_t i = 0; i < t->sources.n; i++) {
-        for (const char *line = ct_corpus_notes(t->sources.corpora[i]); *line != '\0';) {
+    for (int32_t i = 0; i < sources->n; i++) {
+        for (const char *line = ct_corpus_notes(sources->corpora[i]); *line != '\0';) {
             const size_t n = strcspn(line, "\n");
             CT_INFO(t->log, "%.*s", (int)n, line);
             line += n + (line[n] == '\n');
         }
-        CT_TRY(ct_corpus_check_tokens(t->sources.corpora[i], hash, vocab_size, err));
+        CT_TRY(ct_corpus_check_tokens(sources->corpora[i], hash, vocab_size, err));
     }
     return CT_OK;
 }
 
-static ct_status open_chat(cti_trainer *t, const cti_dataloader_config *c, ct_err *err)
+static ct_status open_chat(cti_trainer *t, const cti_dataloader_config *c, ct_chat **out_chat, ct_err *err)
 {
     const cti_trainer_config *root = ct_component_values(t->root);
     const ct_chat_options options = {.template_path = c->chat_template,
@@ -34,11 +34,8 @@ static ct_status open_chat(cti_trainer *t, const cti_dataloader_config *c, ct_er
                                      .date = c->chat_date};
     char *folder = root->hf_assets_path[0] != '\0' ? ct_alloc_strdup(t->alloc, root->hf_assets_path, err)
                                                    : cti_path_join(t->alloc, t->o.share_dir, "tokenizer", err);
-    const ct_status st = folder == NULL ? CT_ERR_MEMORY : ct_chat_open(t->alloc, folder, t->tokenizer, &options, &t->chat, err);
+    const ct_status st = folder == NULL ? CT_ERR_MEMORY : ct_chat_open(t->alloc, folder, t->tokenizer, &options, out_chat, err);
     ct_alloc_free(t->alloc, folder);
-    if (st == CT_OK) {
-        t->encode_hash ^= ct_chat_hash(t->chat);
-    }
     return st;
 }
 
@@ -60,11 +57,11 @@ static ct_status log_first_sample(cti_trainer *t, ct_err *err)
     return st;
 }
 
-ct_status cti_trainer_open_sources(cti_trainer *t, ct_err *err)
+ct_status cti_trainer_open_data(cti_trainer *t, const cti_dataloader_config *c, ct_sources *out_sources, ct_chat **out_chat,
+                                ct_loader_options *out_options, ct_err *err)
 {
-    const cti_dataloader_config *c = CTI_SECTION(t->root, "dataloader", dataloader);
     const bool is_chat = strcmp(c->format, "chat") == 0;
-    CT_TRY(is_chat ? open_chat(t, c, err) : CT_OK);
+    CT_TRY(is_chat ? open_chat(t, c, out_chat, err) : CT_OK);
     const ct_corpus_options corpus = {.text_field = c->text_field,
                                       .records = is_chat,
                                       .utf8 = strcmp(c->invalid_utf8, "bad") == 0 ? CT_UTF8_BAD : CT_UTF8_REPAIR,
@@ -76,24 +73,23 @@ ct_status cti_trainer_open_sources(cti_trainer *t, ct_err *err)
                                         .specs = c->sources.items,
                                         .n_specs = c->sources.n,
                                         .corpus = &corpus};
-    CT_TRY(ct_sources_open(t->alloc, &options, &t->sources, err));
+    CT_TRY(ct_sources_open(t->alloc, &options, out_sources, err));
     double sum = 0.0;
-    for (int32_t i = 0; i < t->sources.n; i++) {
-        sum += t->sources.items[i].weight;
+    for (int32_t i = 0; i < out_sources->n; i++) {
+        sum += out_sources->items[i].weight;
     }
-    for (int32_t i = 0; i < t->sources.n; i++) {
+    for (int32_t i = 0; i < out_sources->n; i++) {
         if (c->sources.n == 0) {
-            CT_INFO(t->log, "Preparing %s dataset from %s", c->dataset, t->sources.paths[i]);
+            CT_INFO(t->log, "Preparing %s dataset from %s", c->dataset, out_sources->paths[i]);
         } else {
-            CT_INFO(t->log, "Preparing dataset from %s: %.4g%% of the tokens", t->sources.paths[i],
-                    100.0 * t->sources.items[i].weight / sum);
+            CT_INFO(t->log, "Preparing dataset from %s: %.4g%% of the tokens", out_sources->paths[i],
+                    100.0 * out_sources->items[i].weight / sum);
         }
     }
     const cti_decoder_config *d = ct_component_values(ct_component_find(t->root, "model_spec.model"));
-    CT_TRY(check_tokens(t, d->vocab_size, err));
-    CT_TRY(is_chat ? log_first_sample(t, err) : CT_OK);
+    CT_TRY(check_tokens(t, out_sources, d->vocab_size, err));
     const bool may_skip = strcmp(c->bad_records, "skip") == 0 && c->max_bad_share > 0.0;
-    t->loader_options = (ct_loader_options){.seq_len = t->seq_len,
+    *out_options = (ct_loader_options){.seq_len = t->seq_len,
                                             .rows = t->local_batch * ct_mesh_dp_degree(&t->mesh),
                                             .vocab_size = d->vocab_size,
                                             .encode_hash = t->encode_hash,
@@ -106,6 +102,17 @@ ct_status cti_trainer_open_sources(cti_trainer *t, ct_err *err)
                                             .packing_bins = (int32_t)c->num_packing_bins, /* bounds of the setting */
                                             .workers = (int32_t)c->num_workers,
                                             .prefetch_batches = c->prefetch_factor.is_set ? (int32_t)c->prefetch_factor.value : 2};
+    return CT_OK;
+}
+
+ct_status cti_trainer_open_sources(cti_trainer *t, ct_err *err)
+{
+    CT_TRY(cti_trainer_open_data(t, CTI_SECTION(t->root, "dataloader", dataloader), &t->sources, &t->chat, &t->loader_options, err));
+    if (t->chat != NULL) {
+        t->encode_hash ^= ct_chat_hash(t->chat);
+        t->loader_options.encode_hash = t->encode_hash;
+        CT_TRY(log_first_sample(t, err));
+    }
     return CT_OK;
 }
 

@@ -224,6 +224,7 @@ ct_status cti_trainer_run(cti_trainer *t, ct_err *err)
             CT_INFO(t->log, "Batch of step %" PRId64 ": tokens %016" PRIx64, step, t->batch_hash);
         }
         CT_TRY(cti_trainer_save(t, step, step == training->steps, stop, err));
+        CT_TRY(stop ? CT_OK : cti_validator_run(t, step, err));
         if (step == loaded + 1) {
             char span[32];
             CT_INFO(t->log, "Synchronizing and adjusting timeout for all ProcessGroups to %s",

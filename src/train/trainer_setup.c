@@ -266,12 +266,18 @@ static ct_status build_model(cti_trainer *t, ct_err *err)
         CT_INFO(t->log, "Applied %s activation checkpointing to the model", ac->cls->name);
     }
     CT_TRY(cti_step_create(t->alloc, spec, &shape.step, &t->step, err));
-    CT_INFO(t->log, "Applied FSDP to the model");
+    if (t->mesh.degree[CT_AXIS_TP] > 1) {
+        CT_INFO(t->log, "Applied Tensor Parallelism to the model");
+    }
+    CT_INFO(t->log, "Applied %s to the model", t->mesh.degree[CT_AXIS_DP_REPLICATE] > 1 ? "HSDP" : "FSDP");
+    CT_TRY(cti_validator_build(t, &shape.step, err));
     ct_value_id keep[CTI_STEP_KEEPS];
     cti_step_keep(t->step, keep);
-    const ct_plan_item item = {t->step->graph, keep, CTI_STEP_KEEPS};
+    const cti_eval *eval = t->validator.eval;
+    const ct_plan_item items[2] = {{t->step->graph, keep, CTI_STEP_KEEPS},
+                                   {eval != NULL ? eval->graph : NULL, eval != NULL ? &eval->loss : NULL, 1}};
     ct_err why = {0};
-    const ct_status st = cti_engine_create(t->alloc, backend, &item, 1, t->axis, &t->engine, &why);
+    const ct_status st = cti_engine_create(t->alloc, backend, items, eval != NULL ? 2 : 1, t->axis, &t->engine, &why);
     if (st != CT_OK) {
         return st == CT_ERR_MEMORY ? refuse_too_large(t, backend, &why, err) : CT_FAIL(err, st, "%s", why.message);
     }
@@ -411,6 +417,7 @@ static ct_status setup(cti_trainer *t, ct_err *err)
     }
     CT_TRY(open_tokenizer(t, err));
     CT_TRY(cti_trainer_open_sources(t, err));
+    CT_TRY(cti_validator_open(t, err));
     CT_TRY(make_batches(t, err));
     log_host_memory(t);
     if (checkpoint->enable) {
@@ -450,6 +457,7 @@ void cti_trainer_close(cti_trainer **trainer)
         return;
     }
     const int64_t start = CTI_PHASE_BEGIN(t, "torch_distributed_teardown");
+    cti_validator_close(t);
     ct_loader_destroy(&t->loader);
     ct_sources_close(&t->sources);
     ct_chat_destroy(&t->chat);

@@ -57,7 +57,7 @@ refused "dataset 'nope'|'nope'" --dataloader.dataset nope
 refused "global-batch-size 12" --training.global-batch-size 12
 refused "activation-checkpoint:nope" activation-checkpoint:nope
 refused 'wanted an absolute path' --checkpoint.initial-load-path relative
-for flag in --profiler.enable-memory-snapshot --metrics.enable-wandb --validator.enable --training.enable-cpu-offload \
+for flag in --profiler.enable-memory-snapshot --metrics.enable-wandb --training.enable-cpu-offload \
     --debug.detect-anomaly; do
     refused "^$flag: 'true' is refused: .* not there|^$flag: 'true' is refused: " $flag
 done
