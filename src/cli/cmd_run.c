@@ -14,13 +14,13 @@
 /* clang-format off */
 #define FLAGS(X)                                                                                            \
     X(nproc_per_node, 1, "ranks on this host: a number, or auto, cpu, gpu (one)")                           \
-    X(nnodes, 1, "hosts; 1 is what there is yet")                                                           \
-    X(node_rank, 1, "number of this host; 0")                                                               \
-    X(rdzv_backend, 1, "c10d or static; one host needs neither")                                            \
-    X(rdzv_endpoint, 1, "HOST:PORT of the store; port 0: a free one")                                       \
-    X(rdzv_id, 1, "name of the run")                                                                        \
-    X(rdzv_conf, 1, "accepted; without effect on one host")                                                 \
-    X(master_addr, 1, "host of the store")                                                                  \
+    X(nnodes, 1, "hosts: each starts one `ctitan run` (default: 1)")                                        \
+    X(node_rank, 1, "number of this host, from 0; with c10d it need not be given")                          \
+    X(rdzv_backend, 1, "static: node 0 serves the meeting (default); c10d: the host of the endpoint does")  \
+    X(rdzv_endpoint, 1, "HOST:PORT where the hosts meet; on one host: of the store, 0 a free port")         \
+    X(rdzv_id, 1, "name of the run, the same on all hosts")                                                 \
+    X(rdzv_conf, 1, "join_timeout=SECONDS (default: 600), is_host=true|false")                              \
+    X(master_addr, 1, "host of the store; without --rdzv-endpoint the hosts meet there")                    \
     X(master_port, 1, "port of the store; 0: a free one")                                                   \
     X(standalone, 0, "one host, a free port")                                                               \
     X(role, 1, "name in the prefix of lines (default: default)")                                            \
@@ -141,18 +141,74 @@ static ct_status filter(const char *text, bool *shown, ct_err *err)
 
 static ct_status endpoint(const char *text, cti_run_options *o, ct_err *err)
 {
-    const char *colon = strrchr(text, ':');
-    const size_t host = colon != NULL ? (size_t)(colon - text) : strlen(text);
+    const char *bracket = text[0] == '[' ? strchr(text, ']') : NULL; /* [::1]:29400 */
+    const char *colon = bracket != NULL ? strchr(bracket, ':') : strrchr(text, ':');
+    size_t host = bracket != NULL ? (size_t)(bracket - text) : colon != NULL ? (size_t)(colon - text) : strlen(text);
     int64_t port = 29400; /* torchrun's */
-    if (host == 0 || host >= sizeof o->master_addr) {
+    if (bracket != NULL) {
+        text++;
+        host--;
+    }
+    if (host == 0 || host >= sizeof o->endpoint_host) {
         return CT_FAIL(err, CT_ERR_USAGE, "--rdzv-endpoint: '%s' is no HOST:PORT", text);
     }
     if (colon != NULL) {
         CT_TRY(number("rdzv-endpoint", colon + 1, 0, 65535, &port, err));
     }
-    memcpy(o->master_addr, text, host);
-    o->master_addr[host] = '\0';
-    o->master_port = (int)port;
+    memcpy(o->endpoint_host, text, host);
+    o->endpoint_host[host] = '\0';
+    o->endpoint_port = (int)port;
+    return CT_OK;
+}
+
+/* "4", or torchrun's range of one number, "4:4". */
+static ct_status nodes(const char *text, cti_run_options *o, ct_err *err)
+{
+    int low = 0, high = 0, used = 0;
+    if (sscanf(text, "%d:%d%n", &low, &high, &used) == 2 && text[used] == '\0' && low > 0 && high > low) {
+        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "--nnodes: a run whose number of hosts changes is not there, found '%s'; a number is wanted",
+                       text);
+    }
+    int64_t n = low;
+    if (used == 0 || text[used] != '\0' || low != high) {
+        CT_TRY(number("nnodes", text, 1, CTI_MEET_MAX_NODES, &n, err));
+    }
+    if (n < 1 || n > CTI_MEET_MAX_NODES) {
+        return CT_FAIL(err, CT_ERR_USAGE, "--nnodes: '%s' is no number from 1 to %d", text, CTI_MEET_MAX_NODES);
+    }
+    o->n_nodes = (int)n;
+    return CT_OK;
+}
+
+/* "key=value,key=value". Those of torchrun's that steer what we have not are taken and ignored. */
+static ct_status rdzv_conf(const char *text, cti_run_options *o, ct_err *err)
+{
+    static const char *const ignored[] = {"last_call_timeout", "close_timeout", "heartbeat_timeout", "keep_alive_interval",
+                                          "keep_alive_max_attempt", "read_timeout", "store_type", "use_libuv"};
+    for (const char *at = text; *at != '\0';) {
+        char key[40] = "", value[40] = "";
+        int used = 0;
+        int64_t n;
+        if (sscanf(at, "%39[^=,]=%39[^,]%n", key, value, &used) != 2 || (at[used] != '\0' && at[used] != ',')) {
+            return CT_FAIL(err, CT_ERR_USAGE, "--rdzv-conf: '%s' is no KEY=VALUE,KEY=VALUE", text);
+        }
+        bool known = false;
+        for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++) {
+            known = known || strcmp(key, ignored[i]) == 0;
+        }
+        if (strcmp(key, "join_timeout") == 0 || strcmp(key, "timeout") == 0) {
+            CT_TRY(number("rdzv-conf join_timeout", value, 1, 1000000, &n, err));
+            o->join_timeout_ms = n * 1000;
+        } else if (strcmp(key, "is_host") == 0) {
+            if (strchr("tTyY1", value[0]) == NULL && strchr("fFnN0", value[0]) == NULL) {
+                return CT_FAIL(err, CT_ERR_USAGE, "--rdzv-conf: is_host is true or false, found '%s'", value);
+            }
+            o->is_host = strchr("tTyY1", value[0]) != NULL;
+        } else if (!known) {
+            return CT_FAIL(err, CT_ERR_USAGE, "--rdzv-conf: there is no '%s'; join_timeout and is_host are", key);
+        }
+        at += used + (at[used] == ',');
+    }
     return CT_OK;
 }
 
@@ -169,16 +225,16 @@ static ct_status take_flag(int id, const char *value, cti_run_options *o, ct_err
         o->n_ranks = (int)n;
         return CT_OK;
     case FLAG_nnodes:
-        if (strcmp(value, "1") != 0 && strcmp(value, "1:1") != 0) {
-            return CT_FAIL(err, CT_ERR_UNSUPPORTED, "--nnodes: runs over several hosts are not there yet, found '%s'; 1 is", value);
-        }
-        return CT_OK;
+        return nodes(value, o, err);
     case FLAG_node_rank:
-        return number("node-rank", value, 0, 0, &n, err);
+        CT_TRY(number("node-rank", value, 0, CTI_MEET_MAX_NODES - 1, &n, err));
+        o->node_rank = (int)n;
+        return CT_OK;
     case FLAG_rdzv_backend:
         if (strcmp(value, "c10d") != 0 && strcmp(value, "static") != 0) {
             return CT_FAIL(err, CT_ERR_USAGE, "--rdzv-backend: '%s' is not there; c10d and static are", value);
         }
+        o->is_c10d = value[0] == 'c';
         return CT_OK;
     case FLAG_rdzv_endpoint:
         return endpoint(value, o, err);
@@ -196,6 +252,7 @@ static ct_status take_flag(int id, const char *value, cti_run_options *o, ct_err
         o->master_port = (int)n;
         return CT_OK;
     case FLAG_standalone:
+        o->standalone = true;
         return endpoint("localhost:0", o, err);
     case FLAG_role:
         o->role = value;
@@ -224,6 +281,7 @@ static ct_status take_flag(int id, const char *value, cti_run_options *o, ct_err
         o->help = true;
         return CT_OK;
     case FLAG_rdzv_conf:
+        return rdzv_conf(value, o, err);
     case FLAG_monitor_interval:
     case N_FLAGS:
         return CT_OK;
@@ -264,6 +322,41 @@ static ct_status take_child(const ct_alloc *alloc, int argc, char **argv, int at
     return CT_OK;
 }
 
+/* Where the hosts meet, and where the ranks do. */
+static ct_status check_nodes(cti_run_options *o, ct_err *err)
+{
+    if (o->node_rank >= o->n_nodes) {
+        return CT_FAIL(err, CT_ERR_USAGE, "--node-rank: %d must be below --nnodes, %d", o->node_rank, o->n_nodes);
+    }
+    if (o->n_nodes > 1 && o->standalone) {
+        return CT_FAIL(err, CT_ERR_USAGE, "--standalone is one host, --nnodes %d are several", o->n_nodes);
+    }
+    if (o->n_nodes > 1 && !o->is_c10d && o->node_rank < 0) {
+        return CT_FAIL(err, CT_ERR_USAGE, "--node-rank is wanted with --rdzv-backend static, 0 to %d (c10d numbers hosts as they come)",
+                       o->n_nodes - 1);
+    }
+    if (o->n_nodes > 1 && o->endpoint_host[0] == '\0') {
+        if (o->master_addr[0] == '\0') {
+            return CT_FAIL(err, CT_ERR_USAGE, "--rdzv-endpoint HOST:PORT is wanted with --nnodes %d: where the hosts meet", o->n_nodes);
+        }
+        memcpy(o->endpoint_host, o->master_addr, sizeof o->endpoint_host);
+        o->endpoint_port = o->master_port > 0 ? o->master_port : 29500; /* torchrun's */
+    }
+    if (o->n_nodes > 1 && o->endpoint_port == 0) {
+        return CT_FAIL(err, CT_ERR_USAGE, "--rdzv-endpoint: several hosts need a port that all know, not 0");
+    }
+    if (o->n_nodes > 1) {
+        memcpy(o->master_addr, o->endpoint_host, sizeof o->master_addr);
+        o->master_port = o->master_port == o->endpoint_port ? 0 : o->master_port; /* the meeting holds it */
+    } else if (o->endpoint_host[0] != '\0') {
+        memcpy(o->master_addr, o->endpoint_host, sizeof o->master_addr);
+        o->master_port = o->endpoint_port;
+    } else if (o->master_addr[0] == '\0') {
+        memcpy(o->master_addr, "localhost", sizeof "localhost");
+    }
+    return CT_OK;
+}
+
 /* What is to be seen must come from a rank that there is, and go somewhere. */
 static ct_status check_ranks(const cti_run_options *o, ct_err *err)
 {
@@ -285,7 +378,9 @@ ct_status cti_run_parse(const ct_alloc *alloc, int argc, char **argv, cti_run_op
     o->n_ranks = 1;
     o->role = "default";
     o->grace_ms = 30000;
-    memcpy(o->master_addr, "localhost", sizeof "localhost");
+    o->n_nodes = 1;
+    o->node_rank = o->is_host = -1;
+    o->join_timeout_ms = 600000; /* torchrun's */
     for (int i = 0; i < CTI_RUN_MAX_RANKS; i++) {
         o->shown[i] = true;
     }
@@ -313,11 +408,12 @@ ct_status cti_run_parse(const ct_alloc *alloc, int argc, char **argv, cti_run_op
         return CT_OK;
     }
     if (o->run_id == NULL || o->run_id[0] == '\0') {
-        o->run_id = o->run_id_buf;
+        o->run_id = o->n_nodes > 1 ? "none" : o->run_id_buf; /* several hosts: torchrun's, the same on all */
     }
     if (at >= argc) {
         return CT_FAIL(err, CT_ERR_USAGE, "what to run is wanted: -m torchtitan.train --module llama3 --config llama3_debugmodel");
     }
+    CT_TRY(check_nodes(o, err));
     CT_TRY(check_ranks(o, err));
     return take_child(alloc, argc, argv, at, o, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `ctitan run`: what torchrun is, for the ranks of one host. cmd_run.c reads the command line, cmd_run_supervise.c starts and
- * watches the ranks, cmd_run_lines.c carries their lines.
+/* `ctitan run`: what torchrun is. cmd_run.c reads the command line, cmd_run_supervise.c starts and watches the ranks of this host,
+ * cmd_run_lines.c carries their lines, cmd_run_nodes.c meets the launchers of other hosts (meet.h).
  *
  *     ctitan run --nproc_per_node=4 --local-ranks-filter 0 --tee 3 -m torchtitan.train --module llama3 ...
  */
@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/str.h"
+#include "cli/meet.h"
 #include "ctitan/alloc.h"
 
 enum { CTI_RUN_MAX_RANKS = 1024, CTI_RUN_STDOUT = 1, CTI_RUN_STDERR = 2 };
@@ -22,8 +23,16 @@ typedef struct cti_run_options {
     const char *role;        /* "default" */
     const char *run_id;      /* never empty */
     char run_id_buf[32];     /* where none was given */
-    char master_addr[256];   /* "localhost" */
-    int master_port;         /* 0: choose a free one */
+    int n_nodes;             /* hosts; 1: no meeting */
+    int node_rank;           /* -1: not given */
+    bool standalone;
+    bool is_c10d;            /* nodes without a rank are numbered as they come, and the endpoint's host serves */
+    int is_host;             /* 1: serves the meeting; 0: does not; -1: decided by where the endpoint is */
+    char endpoint_host[256]; /* where the nodes meet; "" where not given */
+    int endpoint_port;
+    int64_t join_timeout_ms;
+    char master_addr[256]; /* where the ranks' store is; "localhost" */
+    int master_port;       /* 0: choose a free one */
     int max_restarts;        /* 0: none */
     int64_t grace_ms;        /* between the request to stop and SIGKILL */
     const char *log_dir;     /* NULL: none */
@@ -49,6 +58,25 @@ CT_MUST_CHECK ct_status cti_run_supervise(const ct_alloc *alloc, const cti_run_o
 
 /* The sub-command. Returns the exit code. */
 int cti_cmd_run(int argc, char **argv);
+
+/* ---- cmd_run_nodes.c: this host's part in a run over several ---- */
+
+typedef struct cti_run_nodes {
+    const cti_run_options *o; /* borrows */
+    cti_meet_server *server;  /* owns; NULL where another host serves */
+    cti_meet_client client;
+    int node_rank, first_rank, world_size, port; /* once started */
+    char address[256];                           /* of the ranks' store */
+} cti_run_nodes;
+
+/* Serves the meeting or finds it, and is taken in. A signal that signal_fd brings ends the wait with CT_ERR_STOPPED. Fails:
+ * CT_ERR_USAGE where the others want something else, CT_ERR_TIMEOUT where nobody serves in time, CT_ERR_PEER. */
+CT_MUST_CHECK ct_status cti_run_nodes_join(cti_run_nodes *nodes, const ct_alloc *alloc, const cti_run_options *options,
+                                           const char *host, int signal_fd, ct_err *err);
+/* Waits until all nodes are ready for this start. store_port: where this host serves the meeting, and so the ranks' store; else 0. */
+CT_MUST_CHECK ct_status cti_run_nodes_start(cti_run_nodes *nodes, int restart, int store_port, int signal_fd, ct_err *err);
+/* Says goodbye; the one that serves waits until the others heard the end. */
+void cti_run_nodes_leave(cti_run_nodes *nodes);
 
 /* ---- cmd_run_lines.c: one stream of one rank ---- */
 

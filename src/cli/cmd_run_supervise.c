@@ -2,7 +2,9 @@
 /* `ctitan run`: starts the ranks and watches over them.
  *
  * Every rank is a child in a process group of its own, so that the terminal's Ctrl-C reaches the supervisor alone, which passes it on
- * once; PR_SET_PDEATHSIG ends a rank whose supervisor is gone, however it went. The supervisor serves the store. */
+ * once; PR_SET_PDEATHSIG ends a rank whose supervisor is gone, however it went. The supervisor serves the store.
+ *
+ * On several hosts each supervisor tells the meeting (meet.h) how its ranks end, and takes from there how the run does: the verdict. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,7 +24,10 @@
 
 extern char **environ;
 
-enum { FAILURE_GRACE_MS = 5000 }; /* between SIGTERM and SIGKILL for the ranks that outlive a failed one */
+enum {
+    FAILURE_GRACE_MS = 5000,  /* between SIGTERM and SIGKILL for the ranks that outlive a failed one */
+    VERDICT_WAIT_MS = 30000   /* for the verdict on a failure that was told */
+};
 
 typedef struct rank_state {
     pid_t pid; /* 0: ended */
@@ -44,6 +49,12 @@ typedef struct supervisor {
     struct pollfd *polls;
     struct sigaction old_pipe; /* SIGPIPE, for the ranks */
     char host[256];
+    int first_rank, world_size; /* rank of our local rank 0 */
+    cti_run_nodes *nodes;       /* NULL: one host */
+    bool told;                  /* the meeting knows how this start ended here */
+    bool has_verdict, again;    /* how it ended everywhere; all start again */
+    int verdict_code;
+    int64_t verdict_by_ns; /* 0: no limit */
 } supervisor;
 
 /* ---- start ------------------------------------------------------------------------------------------------------- */
@@ -65,8 +76,8 @@ static ct_status make_environ(const supervisor *s, int rank, ct_arena *arena, ch
     static const char *const names[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK",
                                         "ROLE_NAME", "ROLE_WORLD_SIZE", "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
                                         "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS",
-                                        "CTITAN_STORE", NULL};
-    const int n = s->o->n_ranks;
+                                        "CTITAN_STORE", "NODE_RANK", NULL};
+    const int n = s->o->n_ranks, node = s->nodes != NULL ? s->nodes->node_rank : 0;
     size_t n_old = 0;
     while (environ[n_old] != NULL) {
         n_old++;
@@ -82,17 +93,18 @@ static ct_status make_environ(const supervisor *s, int rank, ct_arena *arena, ch
         }
     }
     const size_t first = at;
-    env[at++] = ct_arena_printf(arena, err, "RANK=%d", rank);
+    env[at++] = ct_arena_printf(arena, err, "RANK=%d", s->first_rank + rank);
     env[at++] = ct_arena_printf(arena, err, "LOCAL_RANK=%d", rank);
-    env[at++] = ct_arena_printf(arena, err, "WORLD_SIZE=%d", n);
+    env[at++] = ct_arena_printf(arena, err, "WORLD_SIZE=%d", s->world_size);
     env[at++] = ct_arena_printf(arena, err, "LOCAL_WORLD_SIZE=%d", n);
-    env[at++] = ct_arena_printf(arena, err, "GROUP_RANK=0");
-    env[at++] = ct_arena_printf(arena, err, "GROUP_WORLD_SIZE=1");
-    env[at++] = ct_arena_printf(arena, err, "ROLE_RANK=%d", rank);
+    env[at++] = ct_arena_printf(arena, err, "GROUP_RANK=%d", node);
+    env[at++] = ct_arena_printf(arena, err, "NODE_RANK=%d", node);
+    env[at++] = ct_arena_printf(arena, err, "GROUP_WORLD_SIZE=%d", s->o->n_nodes);
+    env[at++] = ct_arena_printf(arena, err, "ROLE_RANK=%d", s->first_rank + rank);
     env[at++] = ct_arena_printf(arena, err, "ROLE_NAME=%s", s->o->role);
-    env[at++] = ct_arena_printf(arena, err, "ROLE_WORLD_SIZE=%d", n);
+    env[at++] = ct_arena_printf(arena, err, "ROLE_WORLD_SIZE=%d", s->world_size);
     if (s->port > 0) { /* one rank alone has no store */
-        env[at++] = ct_arena_printf(arena, err, "MASTER_ADDR=%s", s->o->master_addr);
+        env[at++] = ct_arena_printf(arena, err, "MASTER_ADDR=%s", s->nodes != NULL ? s->nodes->address : s->o->master_addr);
         env[at++] = ct_arena_printf(arena, err, "MASTER_PORT=%d", s->port);
     }
     env[at++] = ct_arena_printf(arena, err, "TORCHELASTIC_RUN_ID=%s", s->o->run_id);
@@ -260,9 +272,33 @@ static const char *signal_name(int number, char buf[32])
     return buf;
 }
 
-static void tell_failure(const supervisor *s, int rank, int status, pid_t pid)
+/* The end of this start for all nodes, as the meeting says it. */
+static void on_verdict(supervisor *s, int code, bool again, const char *text)
 {
-    char cause[64], name[32], rest[48] = "";
+    s->has_verdict = true;
+    s->verdict_code = code;
+    s->again = again;
+    if (text[0] != '\0') {
+        fprintf(stderr, "ctitan run: %s%s\n", text, s->n_running > 0 ? "; ending the ranks of this node" : "");
+    }
+    if (s->n_running > 0) {
+        signal_all(s, SIGTERM);
+        const int64_t soon = cti_now_ns() + (int64_t)FAILURE_GRACE_MS * 1000000;
+        s->kill_at_ns = s->kill_at_ns == 0 || soon < s->kill_at_ns ? soon : s->kill_at_ns;
+    }
+}
+
+static void tell_nodes(supervisor *s, const char *kind, int code, const char *more)
+{
+    s->told = true;
+    if (!cti_meet_send_line(s->alloc, s->nodes->client.fd, "%s\t%d\t%d%s", kind, s->restart, code, more)) {
+        on_verdict(s, ct_status_exit_code(CT_ERR_PEER), false, "the node that serves the meeting is gone");
+    }
+}
+
+static void tell_failure(supervisor *s, int rank, int status, pid_t pid)
+{
+    char cause[64], name[32], rest[48] = "", text[512] = "\t";
     if (WIFSIGNALED(status)) {
         (void)snprintf(cause, sizeof cause, "was killed by %s", signal_name(WTERMSIG(status), name));
     } else {
@@ -273,7 +309,16 @@ static void tell_failure(const supervisor *s, int rank, int status, pid_t pid)
     } else if (s->n_running > 1) {
         (void)snprintf(rest, sizeof rest, "; ending the other %d ranks", s->n_running); /* fits */
     }
-    fprintf(stderr, "ctitan run: rank %d (local rank %d, pid %d) on %s %s%s\n", rank, rank, (int)pid, s->host, cause, rest);
+    (void)snprintf(text + 1, sizeof text - 1, "rank %d (local rank %d, pid %d) on %s %s", s->first_rank + rank, rank, (int)pid, s->host,
+                   cause); /* fits */
+    /* A wrong command line is told by the rank itself; with one rank there is nothing to add. */
+    if (s->world_size > 1 || WIFSIGNALED(status)) {
+        fprintf(stderr, "ctitan run: %s%s\n", text + 1, rest);
+    }
+    if (s->nodes != NULL) {
+        s->verdict_by_ns = cti_now_ns() + (int64_t)VERDICT_WAIT_MS * 1000000;
+        tell_nodes(s, "FAILED", s->ranks[rank].exit_code, text);
+    }
 }
 
 static void on_exit_of(supervisor *s, int rank, int status)
@@ -290,16 +335,16 @@ static void on_exit_of(supervisor *s, int rank, int status)
         return;
     }
     s->failed_rank = rank;
+    if (s->has_verdict) { /* an effect */
+        return;
+    }
     if (s->n_signals > 0) { /* asked to stop: codes are as the ranks chose; one that broke off keeps no other waiting */
         const int64_t soon = cti_now_ns() + (int64_t)FAILURE_GRACE_MS * 1000000;
         s->kill_at_ns = WIFSIGNALED(status) && soon < s->kill_at_ns ? soon : s->kill_at_ns;
         return;
     }
     cti_run_stream_show_tail(&r->streams[1]);
-    /* A wrong command line is told by the rank itself; with one rank there is nothing to add. */
-    if (s->o->n_ranks > 1 || WIFSIGNALED(status)) {
-        tell_failure(s, rank, status, pid);
-    }
+    tell_failure(s, rank, status, pid);
     signal_all(s, SIGTERM);
     s->kill_at_ns = cti_now_ns() + (int64_t)FAILURE_GRACE_MS * 1000000;
 }
@@ -325,6 +370,24 @@ static void reap(supervisor *s)
     }
 }
 
+/* A request to stop, from a signal or from another node. */
+static void stop_ranks(supervisor *s, const char *from)
+{
+    s->n_signals++;
+    if (s->n_signals > 1) {
+        signal_all(s, SIGKILL);
+        if (s->n_running == 0 && s->nodes != NULL && !s->has_verdict) {
+            on_verdict(s, ct_status_exit_code(CT_ERR_STOPPED), false, "stopped on request before the other nodes ended");
+        }
+        return;
+    }
+    fprintf(stderr, "ctitan run: %s: asking %d rank%s to stop (again: at once)\n", from, s->n_running, s->n_running == 1 ? "" : "s");
+    signal_all(s, SIGTERM);
+    if (s->kill_at_ns == 0) {
+        s->kill_at_ns = cti_now_ns() + s->o->grace_ms * 1000000;
+    }
+}
+
 static void on_signals(supervisor *s)
 {
     struct signalfd_siginfo info;
@@ -332,39 +395,50 @@ static void on_signals(supervisor *s)
         if (info.ssi_signo == SIGCHLD) {
             continue;
         }
-        s->n_signals++;
-        if (s->n_signals > 1) {
-            signal_all(s, SIGKILL);
-            continue;
+        if (s->nodes != NULL && !s->has_verdict) {
+            (void)cti_meet_send_line(s->alloc, s->nodes->client.fd, "STOP"); /* gone: seen by take_messages */
         }
-        fprintf(stderr, "ctitan run: %s: asking %d rank%s to stop (again: at once)\n",
-                info.ssi_signo == SIGINT ? "SIGINT" : info.ssi_signo == SIGHUP ? "SIGHUP" : "SIGTERM", s->n_running,
-                s->n_running == 1 ? "" : "s");
-        signal_all(s, SIGTERM);
-        if (s->kill_at_ns == 0) {
-            s->kill_at_ns = cti_now_ns() + s->o->grace_ms * 1000000;
+        stop_ranks(s, info.ssi_signo == SIGINT ? "SIGINT" : info.ssi_signo == SIGHUP ? "SIGHUP" : "SIGTERM");
+    }
+}
+
+/* What the meeting says. */
+static void take_messages(supervisor *s)
+{
+    cti_meet_message m;
+    int rc = 0;
+    while (!s->has_verdict && (rc = cti_meet_take(&s->nodes->client, &m)) > 0) {
+        if (m.kind == CTI_MEET_STOP) {
+            stop_ranks(s, "another node");
+        } else if (m.kind == CTI_MEET_END && m.restart == s->restart) {
+            on_verdict(s, m.exit_code, m.again, m.own ? "" : m.text);
         }
+    }
+    if (rc < 0 || (s->verdict_by_ns != 0 && cti_now_ns() >= s->verdict_by_ns && !s->has_verdict)) {
+        on_verdict(s, ct_status_exit_code(CT_ERR_PEER), false, "the node that serves the meeting is gone");
     }
 }
 
 static int poll_timeout_ms(const supervisor *s)
 {
-    if (s->kill_at_ns == 0) {
+    const bool kills = s->kill_at_ns != 0 && s->n_running > 0;
+    if (!kills && s->verdict_by_ns == 0) {
         return -1;
     }
-    const int64_t left = (s->kill_at_ns - cti_now_ns()) / 1000000 + 1;
+    const int64_t left = ((kills ? s->kill_at_ns : s->verdict_by_ns) - cti_now_ns()) / 1000000 + 1;
     return left <= 0 ? 0 : left > 1000 ? 1000 : (int)left;
 }
 
-/* Until all ranks have ended. */
+/* Until all ranks have ended and, with several nodes, the verdict is there. */
 static ct_status watch(supervisor *s, ct_err *err)
 {
-    while (s->n_running > 0) {
+    while (s->n_running > 0 || (s->nodes != NULL && !s->has_verdict)) {
         nfds_t n = 0;
         s->polls[n++] = (struct pollfd){.fd = s->signal_fd, .events = POLLIN};
         for (int i = 0; i < 2 * s->o->n_ranks; i++) {
             s->polls[n++] = (struct pollfd){.fd = s->ranks[i / 2].streams[i % 2].pipe_fd, .events = POLLIN};
         }
+        s->polls[n++] = (struct pollfd){.fd = s->nodes != NULL && !s->has_verdict ? s->nodes->client.fd : -1, .events = POLLIN};
         if (poll(s->polls, n, poll_timeout_ms(s)) < 0 && errno != EINTR) {
             return CT_FAIL(err, CT_ERR_IO, "waiting for the ranks failed: %s", strerror(errno));
         }
@@ -376,6 +450,12 @@ static ct_status watch(supervisor *s, ct_err *err)
         }
         on_signals(s);
         reap(s);
+        if (s->nodes != NULL && s->n_running == 0 && !s->told && !s->has_verdict) {
+            tell_nodes(s, "DONE", s->failed_rank >= 0 ? s->ranks[s->failed_rank].exit_code : 0, "");
+        }
+        if (s->nodes != NULL && !s->has_verdict) {
+            take_messages(s);
+        }
         if (s->kill_at_ns != 0 && s->n_running > 0 && cti_now_ns() >= s->kill_at_ns) {
             signal_all(s, SIGKILL);
             s->kill_at_ns = cti_now_ns() + (int64_t)1000000000;
@@ -390,19 +470,28 @@ static ct_status attempt(supervisor *s, ct_err *err)
     cti_store_server *server = NULL;
     int listen_fd = -1;
     s->failed_rank = -1;
-    s->kill_at_ns = 0;
+    s->kill_at_ns = s->verdict_by_ns = 0;
+    s->told = s->has_verdict = false;
     for (int i = 0; i < 2 * s->o->n_ranks; i++) {
         s->ranks[i / 2].streams[i % 2] = (cti_run_stream){
             .pipe_fd = -1, .console_fd = -1, .file_fd = -1, .line.alloc = s->alloc, .tail.alloc = s->alloc};
     }
     s->port = s->o->master_port;
-    ct_status st = s->o->n_ranks > 1 ? cti_store_listen(s->o->master_addr, s->o->master_port, &listen_fd, &s->port, err) : CT_OK;
+    s->world_size = s->o->n_ranks;
+    const bool serves = s->nodes != NULL ? s->nodes->server != NULL : s->o->n_ranks > 1;
+    ct_status st = serves ? cti_store_listen(s->o->master_addr, s->o->master_port, &listen_fd, &s->port, err) : CT_OK;
+    if (st == CT_OK && s->nodes != NULL) {
+        st = cti_run_nodes_start(s->nodes, s->restart, serves ? s->port : 0, s->signal_fd, err);
+        s->first_rank = s->nodes->first_rank;
+        s->world_size = s->nodes->world_size;
+        s->port = s->nodes->port;
+    }
     /* Ranks first, so that nothing but this thread exists while they are forked; their connections wait in the socket. */
     for (int r = 0; r < s->o->n_ranks && st == CT_OK; r++) {
         st = start_rank(s, r, err);
     }
     if (st == CT_OK && listen_fd >= 0) {
-        st = cti_store_server_start(s->alloc, listen_fd, s->o->n_ranks, s->o->run_id, &server, err);
+        st = cti_store_server_start(s->alloc, listen_fd, s->world_size, s->o->run_id, &server, err);
         listen_fd = -1;
     }
     if (st == CT_OK) {
@@ -410,6 +499,7 @@ static ct_status attempt(supervisor *s, ct_err *err)
     }
     if (st != CT_OK) {
         s->failed_rank = 0; /* err tells the cause; how the ranks end does not */
+        s->has_verdict = true;
         signal_all(s, SIGKILL);
         while (s->n_running > 0 && watch(s, NULL) == CT_OK) {
         }
@@ -459,27 +549,41 @@ static ct_status take_signals(supervisor *s, ct_err *err)
     return CT_OK;
 }
 
+/* Starts of all ranks, until one of them is not to be followed by another. */
+static ct_status attempts(supervisor *s, int *out_exit_code, ct_err *err)
+{
+    for (;;) {
+        CT_TRY(attempt(s, err));
+        const int code = s->failed_rank >= 0 ? s->ranks[s->failed_rank].exit_code : 0;
+        *out_exit_code = s->nodes != NULL ? s->verdict_code : code;
+        if (s->nodes != NULL ? !s->again : code == 0 || s->n_signals > 0 || s->restart >= s->o->max_restarts || code == 2) {
+            return CT_OK;
+        }
+        s->restart++;
+        fprintf(stderr, "ctitan run: starting all ranks again (%d of %d)\n", s->restart, s->o->max_restarts);
+    }
+}
+
 ct_status cti_run_supervise(const ct_alloc *alloc, const cti_run_options *o, int *out_exit_code, ct_err *err)
 {
     supervisor s = {.alloc = alloc, .o = o, .failed_rank = -1};
+    cti_run_nodes nodes = {.client.fd = -1};
     open_standard_fds();
     CT_TRY(take_signals(&s, err));
     if (gethostname(s.host, sizeof s.host - 1) != 0) {
         memcpy(s.host, "this host", sizeof "this host");
     }
     s.ranks = CT_NEW_ARRAY(alloc, rank_state, o->n_ranks, err);
-    s.polls = CT_NEW_ARRAY(alloc, struct pollfd, 1 + 2 * o->n_ranks, err);
+    s.polls = CT_NEW_ARRAY(alloc, struct pollfd, 2 + 2 * o->n_ranks, err);
     ct_status st = s.ranks != NULL && s.polls != NULL ? CT_OK : CT_ERR_MEMORY;
-    while (st == CT_OK) {
-        st = attempt(&s, err);
-        if (st != CT_OK || s.failed_rank < 0 || s.n_signals > 0 || s.restart >= o->max_restarts ||
-            s.ranks[s.failed_rank].exit_code == 2) {
-            break;
-        }
-        s.restart++;
-        fprintf(stderr, "ctitan run: starting all ranks again (%d of %d)\n", s.restart, o->max_restarts);
+    if (st == CT_OK && o->n_nodes > 1) {
+        s.nodes = &nodes;
+        st = cti_run_nodes_join(&nodes, alloc, o, s.host, s.signal_fd, err);
     }
-    *out_exit_code = s.failed_rank >= 0 ? s.ranks[s.failed_rank].exit_code : 0;
+    if (st == CT_OK) {
+        st = attempts(&s, out_exit_code, err);
+    }
+    cti_run_nodes_leave(&nodes);
     (void)close(s.signal_fd);
     (void)sigprocmask(SIG_SETMASK, &s.old_mask, NULL);
     (void)sigaction(SIGPIPE, &s.old_pipe, NULL);

@@ -59,6 +59,12 @@ void cti_store_server_stop(cti_store_server **server);
 
 /* ---- client ---- */
 
+/* A connection (not blocking, close-on-exec), trying again until timeout_ms have passed. Fails: CT_ERR_TIMEOUT with the cause
+ * ("Connection refused"), CT_ERR_USAGE where the host has no address. */
+CT_MUST_CHECK ct_status cti_store_dial(const char *host, int port, int64_t timeout_ms, int *out_fd, ct_err *err);
+/* Whether an address of host is one of this machine's. */
+bool cti_store_host_is_ours(const char *host);
+
 typedef struct cti_store_client cti_store_client;
 
 typedef struct cti_store_hello {

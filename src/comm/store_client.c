@@ -177,7 +177,7 @@ static int connect_once(const struct addrinfo *a, int64_t deadline_ms)
     return fd;
 }
 
-static ct_status connect_until(const char *host, int port, int64_t timeout_ms, int *out_fd, ct_err *err)
+ct_status cti_store_dial(const char *host, int port, int64_t timeout_ms, int *out_fd, ct_err *err)
 {
     int64_t deadline_ms = now_ms() + timeout_ms;
     int64_t pause_ms = 10;
@@ -198,11 +198,28 @@ static ct_status connect_until(const char *host, int port, int64_t timeout_ms, i
     }
     freeaddrinfo(list);
     if (fd < 0) {
-        return CT_FAIL(err, CT_ERR_TIMEOUT, "no store answers at %s:%d (rank 0 serves it) within %" PRId64 " ms: %s",
-                       host, port, timeout_ms, strerror(saved));
+        return CT_FAIL(err, CT_ERR_TIMEOUT, "%s", strerror(saved));
     }
     *out_fd = fd;
     return CT_OK;
+}
+
+bool cti_store_host_is_ours(const char *host)
+{
+    struct addrinfo *list = NULL;
+    if (resolve(host, 0, 0, &list, NULL) != CT_OK) {
+        return false;
+    }
+    bool ours = false;
+    for (const struct addrinfo *a = list; a != NULL && !ours; a = a->ai_next) {
+        const int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        ours = fd >= 0 && bind(fd, a->ai_addr, a->ai_addrlen) == 0;
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+    }
+    freeaddrinfo(list);
+    return ours;
 }
 
 static ct_status gone(cti_store_client *c, const char *why, ct_err *err)
@@ -429,7 +446,13 @@ ct_status cti_store_client_connect(const ct_alloc *alloc, const char *host, int 
 {
     int64_t deadline_ms = now_ms() + timeout_ms;
     int fd = -1;
-    CT_TRY(connect_until(host, port, timeout_ms, &fd, err));
+    ct_status dialled = cti_store_dial(host, port, timeout_ms, &fd, err);
+    if (dialled != CT_OK) {
+        if (dialled == CT_ERR_TIMEOUT) {
+            ct_err_prefix(err, "no store answers at %s:%d (rank 0 serves it) within %" PRId64 " ms", host, port, timeout_ms);
+        }
+        return dialled;
+    }
     cti_store_client *c = CT_NEW(alloc, cti_store_client, err);
     if (c == NULL) {
         (void)close(fd);

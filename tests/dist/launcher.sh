@@ -52,7 +52,7 @@ go 0 --nproc_per_node 2 --log-dir logs --redirects 3 --no-python sh -c 'echo "o$
 [ "$(cat logs/1/stdout.log)" = o1 ] && [ "$(cat logs/0/stderr.log)" = e0 ] && [ ! -s out ] || fail "redirects"
 
 # Wrong command lines.
-for bad in "--nproc_per_nod 2 train" "--nproc_per_node 0 train" "--nproc_per_node x train" "--nnodes 2 train" "--tee 9 train" "--rdzv_endpoint : train" "" "-m torchtitan.trian" "--rdzv_backend etcd train"; do
+for bad in "--nproc_per_nod 2 train" "--nproc_per_node 0 train" "--nproc_per_node x train" "--tee 9 train" "--rdzv_endpoint : train" "" "-m torchtitan.trian" "--rdzv_backend etcd train"; do
     # shellcheck disable=SC2086
     go 2 $bad
     [ "$(wc -l <err)" = 1 ] || fail "not one line for '$bad'"
