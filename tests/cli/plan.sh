@@ -49,7 +49,19 @@ params() { "$ctitan" plan "${debug[@]}" --json --target h200 --ranks "$1" | sed 
 one=$(params 1) four=$(params 4)
 [ $((4 * four - one)) -ge 0 ] && [ $((4 * four - one)) -le 65536 ] || fail "parameters of 1 rank $one, of 4 ranks $four each"
 
-# 5. Wrong words.
+# 5. What tensor parallelism sends. With sequences: six blocks make their two inputs whole, and so do the head and the log-sum-exps (14
+# gathers), and take their two sums apart, as the embedding does (13 scatters); backward turns all but the log-sum-exps around. Sums: seven
+# groups of norms, the loss, the norm. Without: the sums and the way back of the inputs are all_reduces.
+sent() { "$ctitan" plan "${debug[@]}" activation-checkpoint:none --parallelism.tensor-parallel-degree 2 "$@" | sed -n "s/.*sent over $axis .*(\([0-9]*\) all_gather.* \([0-9]*\) reduce_scatter.* \([0-9]*\) all_reduce.*/\1 \2 \3/p"; }
+axis=tp
+[ "$(sent --ranks 2)" = "$((14 + 13)) $((13 + 13)) $((7 + 2))" ] || fail "with sequences: $(sent --ranks 2)"
+whole=$(sent --ranks 4 --parallelism.no-enable-sequence-parallel --parallelism.data-parallel-replicate-degree 2)
+[ "$whole" = "1 0 $((13 + 13 + 2))" ] || fail "without sequences: $whole"
+axis=dp_replicate
+replicas=$(sent --ranks 4 --parallelism.no-enable-sequence-parallel --parallelism.data-parallel-replicate-degree 2)
+[ "$replicas" = "0 0 $((8 + 7 + 1))" ] || fail "replicas: eight groups of parts and seven of whole ones, and the loss: $replicas"
+
+# 6. Wrong words.
 refused() {
     local says=$1 rc=0
     shift
