@@ -344,7 +344,7 @@ CT_MUST_CHECK ct_status cti_jn_want_int(cti_jn_ctx *x, const char *what, cti_jn_
 CT_MUST_CHECK ct_status cti_jn_want_str(cti_jn_ctx *x, const char *what, cti_jn_val v,
                                         const cti_jn_str **out);
 
-/* jinja_filters.c, jinja_sequences.c, jinja_tests.c, jinja_methods.c */
+/* jinja_filters.c, jinja_sequences.c, jinja_tests.c, jinja_methods.c, jinja_str.c, jinja_str_parts.c */
 typedef ct_status (*cti_jn_filter_fn)(cti_jn_ctx *x, cti_jn_val v, const cti_jn_args *args, cti_jn_val *out);
 typedef struct cti_jn_filter_row {
     const char *name;
@@ -465,12 +465,18 @@ ct_status cti_jn_syntax_error(cti_jn_compiler *c, int32_t line, int32_t col, ct_
                               const char *fmt, ...) CT_PRINTF(5, 6);
 void *cti_jn_compile_alloc(cti_jn_compiler *c, size_t count, size_t size_bytes);
 
-/* jinja_parse.c, jinja_expr.c */
+/* jinja_parse.c, jinja_nodes.c, jinja_primary.c, jinja_expr.c */
 CT_MUST_CHECK ct_status cti_jn_intern(cti_jn_compiler *c, const char *p, size_t n, bool is_read,
                                       const cti_jn_str **out);
 CT_MUST_CHECK ct_status cti_jn_node_new(cti_jn_compiler *c, cti_jn_node_kind kind, const cti_jn_token *at,
                                         cti_jn_node **out);
 CT_MUST_CHECK ct_status cti_jn_node_done(cti_jn_compiler *c, cti_jn_node *n); /* sets the depth, checks it */
+/* A node of kind over a and b (NULL: of a alone), done. */
+CT_MUST_CHECK ct_status cti_jn_node_of_two(cti_jn_compiler *c, cti_jn_node_kind kind, cti_jn_op op,
+                                           const cti_jn_token *at, cti_jn_node *a, cti_jn_node *b,
+                                           cti_jn_node **out);
+/* One level deeper in the parser itself, so that it does not recurse without end; c->depth-- leaves. */
+CT_MUST_CHECK ct_status cti_jn_descend(cti_jn_compiler *c);
 typedef struct cti_jn_list {
     const cti_jn_node **v;
     int32_t n, cap;
@@ -488,6 +494,10 @@ CT_MUST_CHECK ct_status cti_jn_parse_expr(cti_jn_compiler *c, bool with_cond, ct
 CT_MUST_CHECK ct_status cti_jn_parse_tuple(cti_jn_compiler *c, bool with_cond, bool in_parens,
                                            const char *stop, cti_jn_node **out);
 CT_MUST_CHECK ct_status cti_jn_parse_primary(cti_jn_compiler *c, cti_jn_node **out);
+/* What follows a value, round *n; an open bracket was taken: the call of base. */
+CT_MUST_CHECK ct_status cti_jn_parse_postfix(cti_jn_compiler *c, cti_jn_node **n);
+CT_MUST_CHECK ct_status cti_jn_parse_call(cti_jn_compiler *c, cti_jn_node *base, const cti_jn_token *t,
+                                          cti_jn_node **out);
 CT_MUST_CHECK ct_status cti_jn_parse_filters(cti_jn_compiler *c, cti_jn_node *base, bool starts_inline,
                                              cti_jn_node **out);
 CT_MUST_CHECK ct_status cti_jn_parse_unary(cti_jn_compiler *c, bool with_filter, cti_jn_node **out);
