@@ -25,7 +25,7 @@ static const char *const places[][2] = {
     {"parallelism.context_parallel_degree", "`passes/pass_shard.c`, the segment table of `sdpa`"},
     {"parallelism.expert_parallel_degree", "`ops/`, `passes/pass_shard.c`, with mixtures of experts"},
     {"checkpoint.initial_load_in_hf_quantized", "`ckpt/hf_read.c`"},
-    {"checkpoint.async_mode", "`ckpt/`, `train/checkpoint_glue.c`"},
+    {"checkpoint.async_mode", "`ckpt/`, `train/checkpoint_save.c`"},
     {"activation_checkpoint.force_recompute_mm_shapes_by_fqns", "`passes/pass_recompute.c`"},
     {"activation_checkpoint.memory_budget", "`passes/pass_recompute.c`"},
     {"activation_checkpoint.visualize_memory_budget_pareto", "`ctitan plan`"},

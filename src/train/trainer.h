@@ -3,9 +3,9 @@
  *
  *   step.c            model spec -> compiled step            engine.c      device, plan, runtime, weights
  *   trainer_setup.c   settings -> mesh, model, data, device  trainer_loop.c  the step loop
- *   metrics.c         step lines, rates, memory              checkpoint_glue.c  what a checkpoint holds of a run
- *   validate.c        the loss on other documents
- *   trainer_data.c    settings -> sources and loader
+ *   metrics.c         step lines, rates, memory              checkpoint_save.c   what a checkpoint holds of a run
+ *   validate.c        the loss on other documents            checkpoint_load.c   back from it
+ *   trainer_data.c    settings -> sources and loader         checkpoint_glue.c   where a run begins
  *   generate.c        text from a checkpoint                 override_check.c   overrides proved equal before use
  *   run_shape.c       what the settings say of a step        planner.c     what a run would take; targets.c: devices
  *   observe.c         records: CSV, TensorBoard, trace, profile, progress
@@ -119,7 +119,7 @@ void cti_trainer_log_data(const cti_trainer *trainer, const char *when);
 /* Over the data ranks, in their order, from all ranks (those that share rows have the same): out [dp degree * n]. */
 CT_MUST_CHECK ct_status cti_data_gather(cti_trainer *trainer, const int64_t *mine, int64_t *out, int64_t n, ct_err *err);
 
-/* ---- parts (trainer_setup.c, metrics.c, checkpoint_glue.c) ---- */
+/* ---- parts (trainer_setup.c, metrics.c, checkpoint_*.c) ---- */
 
 /* The peak for MFU is that of the compute dtype. */
 void cti_metrics_start(cti_metrics *metrics, const ct_device_facts *facts, ct_dtype compute_dtype, double flops_per_token, bool color);
