@@ -458,10 +458,16 @@ void ct_graph_replace_uses(ct_graph *graph, ct_value_id from, ct_value_id to, in
 {
     for (int32_t pos = from_pos < 0 ? 0 : from_pos + 1; pos < graph->n_order; pos++) {
         ct_node *node = graph->nodes[graph->order[pos]];
+        bool redirected = false;
         for (int32_t i = 0; i < node->n_in; i++) {
             if (node->in[i] == from) {
                 node->in[i] = to;
+                redirected = true;
             }
+        }
+        for (int32_t o = 0; o < node->n_out && redirected; o++) { /* views of the old value are views of the new one */
+            ct_value *v = ct_graph_value(graph, node->out[o]);
+            v->alias_of = v->alias_of == from ? to : v->alias_of;
         }
     }
 }

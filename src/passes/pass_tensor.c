@@ -313,7 +313,7 @@ static ct_status place_reshape(tensor *t, ct_node *node, ct_err *err)
     for (int d = 0; d < p.dim; d++) {
         before *= in.dims[d];
     }
-    while (to < out.ndim && seen < before) {
+    while (to < out.ndim && (seen < before || out.dims[to] == 1)) { /* a dim of one element is never the one that is cut */
         seen *= out.dims[to++];
     }
     if (p.kind != CT_PLACE_SHARD || p.dim == 0 || seen != before || to >= out.ndim || out.dims[to] % t->degree != 0) {

@@ -61,7 +61,13 @@ axis=dp_replicate
 replicas=$(sent --ranks 4 --parallelism.no-enable-sequence-parallel --parallelism.data-parallel-replicate-degree 2)
 [ "$replicas" = "0 0 $((8 + 7 + 1))" ] || fail "replicas: eight groups of parts and seven of whole ones, and the loss: $replicas"
 
-# 6. Wrong words.
+# 6. Tensor parallelism with parts of a plug-in, whose products stay apart, and of a single token a row.
+tensor=(--ranks 2 --parallelism.tensor-parallel-degree 2)
+"$ctitan" plan "${debug[@]}" "${tensor[@]}" --override.imports npu_compat.npu_attention >"$dir/npu" 2>&1 || fail "plug-in's attention: $(cat "$dir/npu")"
+"$ctitan" plan "${debug[@]}" "${tensor[@]}" --training.seq-len 1 --parallelism.no-enable-sequence-parallel >"$dir/one" 2>&1 ||
+    fail "rows of one token: $(cat "$dir/one")"
+
+# 7. Wrong words.
 refused() {
     local says=$1 rc=0
     shift

@@ -175,12 +175,17 @@ static void order(void **state)
     assert_int_equal(ct_graph_set_order(g, fresh, 3, &err), CT_OK);
     assert_int_equal(ct_graph_order_len(g), 3);
     assert_memory_equal(ct_graph_order(g), fresh, sizeof fresh);
+    const ct_value_id view = ct_graph_node(g, 1)->out[0], early = ct_graph_node(g, 3)->out[0];
+    ct_graph_value(g, view)->alias_of = x;
+    ct_graph_value(g, early)->alias_of = x;
     assert_int_equal(ct_graph_n_nodes(g), 4);
     ct_graph_replace_uses(g, x, y, 0); /* after position 0, which node 3 has */
     assert_int_equal(ct_graph_node(g, 3)->in[0], x);
     assert_int_equal(ct_graph_node(g, 1)->in[0], y);
     assert_int_equal(ct_graph_node(g, 0)->in[0], y);
     assert_int_equal(ct_graph_node(g, 2)->in[0], x); /* dead */
+    assert_int_equal(ct_graph_value(g, view)->alias_of, y); /* a view follows its node */
+    assert_int_equal(ct_graph_value(g, early)->alias_of, x);
     ct_graph_replace_uses(g, x, y, -1);
     assert_int_equal(ct_graph_node(g, 3)->in[0], y);
     assert_int_equal(ct_graph_set_order(g, ct_graph_order(g), 1, &err), CT_OK);
