@@ -50,6 +50,8 @@ struct cti_meet_server {
     int held_code;
     const peer *held_from;
     char held_text[TEXT_BYTES];
+    int end_code; /* the last verdict */
+    char end_text[TEXT_BYTES];
     char turned_away[TEXT_BYTES]; /* who came and was none of the run; for the message when time is over */
     peer **peers;                 /* owns; in order of arrival */
     size_t n_peers, max_peers;
@@ -96,6 +98,8 @@ static void end_all(cti_meet_server *s, int code, bool again, const peer *from, 
         p->exit_code = 0;
     }
     s->held_until_ms = 0;
+    s->end_code = code;
+    (void)snprintf(s->end_text, sizeof s->end_text, "%s", text); /* cut where too long */
     s->phase = again ? GATHER : OVER;
     if (again) {
         s->restart++;
@@ -267,6 +271,10 @@ static bool on_join(cti_meet_server *s, peer *p, char **f, int n)
     if (strcmp(f[3], r->run_id) != 0) {
         (void)snprintf(text, sizeof text, "its --rdzv-id is '%.100s', this run's is '%.100s'", f[3], r->run_id);
         turn_away(s, p, text);
+        return false;
+    }
+    if (s->phase == OVER && !s->is_placed) { /* the others disagreed before this one came: it ends as they do */
+        (void)cti_meet_send_line(s->alloc, p->fd, "END\t%d\t%d\t0\t0\t%s", s->restart, s->end_code, s->end_text);
         return false;
     }
     if (s->phase != GATHER || n_joined(s) >= r->n_nodes) {
