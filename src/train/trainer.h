@@ -90,6 +90,7 @@ typedef struct cti_trainer {
     /* state */
     int64_t current_step;     /* last finished step */
     int64_t tokens_seen;      /* over all ranks */
+    int64_t n_nonfinite;      /* steps in a row that changed nothing, up to now */
     int64_t local_valid;      /* labels of the step that count: this rank's, and of all ranks */
     int64_t global_valid;
     cti_metrics metrics;

@@ -135,10 +135,16 @@ ct_status cti_trainer_step(cti_trainer *t, double *out_loss, double *out_norm, c
     CT_TRY(ct_runtime_read(t->engine->runtime, 0, t->step->optim.loss, out_loss, sizeof *out_loss, err));
     CT_TRY(ct_runtime_read(t->engine->runtime, 0, t->step->optim.norm, out_norm, sizeof *out_norm, err));
     CT_TRY(ct_runtime_read(t->engine->runtime, 0, t->step->optim.go, &go, sizeof go, err));
-    if (!go) {
+    t->n_nonfinite = go ? 0 : t->n_nonfinite + 1;
+    const int64_t may_be = CTI_SECTION(t->root, "training", training)->max_nonfinite_steps;
+    if (!go && t->n_nonfinite > may_be) {
         return CT_FAIL(err, CT_ERR_NUMERIC,
-                       "step %" PRId64 ": loss is %g and gradient norm %g; nothing was updated, the last checkpoint holds",
-                       step, *out_loss, *out_norm);
+                       "step %" PRId64 ": loss is %g and gradient norm %g; nothing was updated, the last checkpoint holds%s",
+                       step, *out_loss, *out_norm, may_be > 0 ? " (--training.max-nonfinite-steps were so)" : "");
+    }
+    if (!go) {
+        CT_WARN(t->log, "step %" PRId64 ": loss is %g and gradient norm %g; nothing was updated, %" PRId64 " of at most %" PRId64 " such steps in a row",
+                step, *out_loss, *out_norm, t->n_nonfinite, may_be);
     }
     t->current_step = step;
     t->tokens_seen += t->global_batch * t->seq_len;
