@@ -270,6 +270,19 @@ static ct_status open_wanted(const ct_alloc *alloc, const char *folder, int64_t 
     return st;
 }
 
+static bool is_export(const ct_alloc *alloc, const char *folder)
+{
+    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        ct_err none = {0};
+        char *path = cti_path_join(alloc, folder, names[i], &none);
+        is = is || (path != NULL && cti_path_exists(path));
+        ct_alloc_free(alloc, path);
+    }
+    return is;
+}
+
 ct_status ct_ckpt_open(const ct_alloc *alloc, const char *folder, int64_t step, ct_ckpt **out_ckpt, cti_str *notes, ct_err *err)
 {
     if (step >= 0) {
@@ -286,8 +299,12 @@ ct_status ct_ckpt_open(const ct_alloc *alloc, const char *folder, int64_t step, 
     }
     ct_ckpt *ckpt = NULL;
     CT_TRY(open_newest(alloc, folder, &ckpt, notes, err));
+    if (ckpt == NULL && !cti_path_exists(folder)) {
+        return CT_FAIL(err, CT_ERR_NOT_FOUND, "'%s' does not exist", folder);
+    }
     if (ckpt == NULL) {
-        return CT_FAIL(err, CT_ERR_NOT_FOUND, "'%s' holds no whole checkpoint%s", folder,
+        return CT_FAIL(err, CT_ERR_NOT_FOUND, "'%s' holds no whole checkpoint%s%s", folder,
+                       is_export(alloc, folder) ? ", but weights in Hugging Face's layout (--checkpoint.initial-load-in-hf)" : "",
                        notes != NULL && notes->len > 0 ? " (those passed over are listed before)" : "");
     }
     *out_ckpt = ckpt;

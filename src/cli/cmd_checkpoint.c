@@ -153,9 +153,11 @@ int cti_cmd_checkpoint(int argc, char **argv)
 {
     ct_err err = {0};
     bool is_equal = true;
-    if (argc > 1 && (cti_str_eq(argv[1], "--help") || cti_str_eq(argv[1], "-h"))) {
-        printf("%s", usage);
-        return 0;
+    for (int i = 1; i < argc; i++) {
+        if (cti_str_eq(argv[i], "--help") || cti_str_eq(argv[i], "-h")) {
+            printf("%s", usage);
+            return 0;
+        }
     }
     const ct_status st = run(ct_alloc_system(), argc, argv, &is_equal, &err);
     return st != CT_OK ? cti_report("checkpoint", st, &err) : is_equal ? 0 : 1;

@@ -232,6 +232,7 @@ int cti_cmd_completion(int argc, char **argv)
     }
     if (argc != 2 || (!cti_str_eq(argv[1], "bash") && !cti_str_eq(argv[1], "zsh"))) {
         fputs(usage, stderr);
+        fprintf(stderr, CTI_PROGRAM " completion: wanted bash or zsh, found %s%s%s\n", argc == 2 ? "'" : "", argc == 2 ? argv[1] : argc < 2 ? "nothing" : "more than one word", argc == 2 ? "'" : "");
         return 2;
     }
     ct_err err = {0};

@@ -408,15 +408,20 @@ static void print_usage(FILE *to)
     }
 }
 
-/* Options and what follows them go to options[], the rest to args[]. A '-' alone and negative numbers are no options. */
+/* Options and what follows them go to options[], the rest to args[]. A '-' alone and negative numbers are no options; nothing is after "--". */
 static int split(int argc, char **argv, char **out_options, const char **out_args, size_t *out_n_args)
 {
     int n_options = 1;
     out_options[0] = argv[0];
     *out_n_args = 0;
+    bool all_args = false;
     for (int i = 2; i < argc; i++) {
-        if (strncmp(argv[i], "--", 2) != 0 && strcmp(argv[i], "-h") != 0) {
+        if (all_args || (strncmp(argv[i], "--", 2) != 0 && strcmp(argv[i], "-h") != 0)) {
             out_args[(*out_n_args)++] = argv[i];
+            continue;
+        }
+        all_args = strcmp(argv[i], "--") == 0;
+        if (all_args) {
             continue;
         }
         out_options[n_options++] = argv[i];

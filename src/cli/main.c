@@ -67,6 +67,16 @@ static void print_usage(FILE *to)
                 "  " CTI_PROGRAM " train --module llama3 --config llama3_debugmodel --training.steps 10\n");
 }
 
+/* What was printed may still wait in the buffer: where it cannot be written, the command has failed. */
+static int finish(const char *name, int code)
+{
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0) {
+        fprintf(stderr, CTI_PROGRAM "%s%s: standard output cannot be written\n", name[0] != '\0' ? " " : "", name);
+        return 1;
+    }
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -75,16 +85,16 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         printf(CTI_PROGRAM " %s\n", cti_version_text());
-        return 0;
+        return finish("", 0);
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         print_usage(stdout);
-        return 0;
+        return finish("", 0);
     }
     const char *names[N_COMMANDS];
     for (int i = 0; i < N_COMMANDS; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
-            return commands[i].run(argc - 1, argv + 1);
+            return finish(commands[i].name, commands[i].run(argc - 1, argv + 1));
         }
         names[i] = commands[i].name;
     }

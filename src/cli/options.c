@@ -29,8 +29,11 @@ static void complain_unknown(const char *arg, const ct_field *fields, size_t n)
         names[i] = fields[i].name;
     }
     const int nearest = cti_nearest(arg + 2, names, n);
-    fprintf(stderr, "%s: there is no such option%s%s%s\n", arg, nearest >= 0 ? "; nearest is --" : "",
-            nearest >= 0 ? names[nearest] : "", "");
+    fprintf(stderr, "%s: there is no such option%s", arg, nearest >= 0 ? "; nearest is --" : "");
+    for (const char *c = nearest >= 0 ? names[nearest] : ""; *c != '\0'; c++) {
+        fputc(*c == '_' ? '-' : *c, stderr);
+    }
+    fputc('\n', stderr);
 }
 
 /* One option at argv[*at]; moves *at past it. */

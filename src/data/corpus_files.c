@@ -213,10 +213,14 @@ static ct_status not_found(const ct_alloc *alloc, const char *path, ct_err *err)
         return st;
     }
     const int nearest = cti_nearest(base, (const char *const *)names.names, names.n);
-    const ct_status st = nearest >= 0
-                             ? CT_FAIL(err, CT_ERR_NOT_FOUND, "dataset '%s' does not exist; '%s' holds '%s'", path,
-                                       cti_str_text(&folder), names.names[nearest])
-                             : CT_FAIL(err, CT_ERR_NOT_FOUND, "dataset '%s' does not exist", path);
+    ct_status st;
+    if (nearest >= 0 && strcmp(names.names[nearest], base) == 0) {
+        st = CT_FAIL(err, CT_ERR_NOT_FOUND, "dataset '%s' is a symbolic link to something that does not exist", path);
+    } else if (nearest >= 0) {
+        st = CT_FAIL(err, CT_ERR_NOT_FOUND, "dataset '%s' does not exist; '%s' holds '%s'", path, cti_str_text(&folder), names.names[nearest]);
+    } else {
+        st = CT_FAIL(err, CT_ERR_NOT_FOUND, "dataset '%s' does not exist", path);
+    }
     cti_names_free(alloc, &names);
     cti_str_deinit(&folder);
     return st;

@@ -2,6 +2,7 @@
 /* A corpus to files of tokens: documents are read in order, encoded by several threads, written in order. */
 #include <errno.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -291,6 +292,55 @@ static ct_status enter_folder(job *j, ct_err *err)
     return st;
 }
 
+/* What goes into a folder may replace what is there, so the data set must be elsewhere. */
+static ct_status check_apart(const job *j, ct_err *err)
+{
+    struct stat out, in;
+    if (stat(j->o->output, &out) != 0) {
+        return CT_OK; /* it will be made */
+    }
+    for (int64_t i = 0; i < j->corpus->n_parts; i++) {
+        const char *path = j->corpus->parts[i].path, *base = cti_path_base(path);
+        cti_str folder = {.alloc = j->alloc};
+        cti_str_add_n(&folder, base > path ? path : ".", base > path ? (size_t)(base - path) : 1);
+        const ct_status st = cti_str_check(&folder, err);
+        const bool is_same = st == CT_OK && stat(cti_str_text(&folder), &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+        cti_str_deinit(&folder);
+        CT_TRY(st);
+        if (is_same) {
+            return CT_FAIL(err, CT_ERR_USAGE, "'%s' holds the data set itself ('%s'): choose another folder", j->o->output, path);
+        }
+    }
+    return CT_OK;
+}
+
+/* Files "X.ctok.tmp.PID" beside X.ctok that calls which were killed have left. */
+static ct_status clear_left_over(const job *j, ct_err *err)
+{
+    const char *path = j->o->output, *base = cti_path_base(path);
+    cti_str folder = {.alloc = j->alloc};
+    cti_str_add_n(&folder, base > path ? path : ".", base > path ? (size_t)(base - path) : 1);
+    CT_TRY(cti_str_check(&folder, err));
+    cti_names names = {0};
+    ct_status st = CT_OK;
+    if (cti_list_dir(j->alloc, cti_str_text(&folder), &names, NULL) != CT_OK) {
+        names.n = 0; /* told where the file is made */
+    }
+    for (size_t i = 0; i < names.n && st == CT_OK; i++) {
+        if (cti_starts_with(names.names[i], base) && is_left_over(names.names[i])) {
+            char *old = cti_path_join(j->alloc, cti_str_text(&folder), names.names[i], err);
+            st = old != NULL ? CT_OK : CT_ERR_MEMORY;
+            if (old != NULL) {
+                (void)unlink(old); /* only room is lost where it stays */
+            }
+            ct_alloc_free(j->alloc, old);
+        }
+    }
+    cti_names_free(j->alloc, &names);
+    cti_str_deinit(&folder);
+    return st;
+}
+
 static ct_status check_output(job *j, ct_err *err)
 {
     const char *output = j->o->output;
@@ -299,12 +349,13 @@ static ct_status check_output(job *j, ct_err *err)
     }
     j->is_folder = !cti_ends_with(output, ".ctok") || cti_path_is_dir(output);
     if (j->is_folder) {
+        CT_TRY(check_apart(j, err));
         return enter_folder(j, err);
     }
     if (cti_path_exists(output) && !j->o->replace) {
         return CT_FAIL(err, CT_ERR_USAGE, "'%s' is there already: choose another name, or --replace", output);
     }
-    return CT_OK;
+    return clear_left_over(j, err);
 }
 
 static ct_status set_up(job *j, ct_err *err)
