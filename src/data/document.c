@@ -121,28 +121,83 @@ static const char probe[] =
     "\xe3\x81\x8b\xe3\x82\xab\xef\xbc\xa1 \xd8\xb3\xd9\x84\xd8\xa7\xd9\x85 \xf0\x9f\x98\x80\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb\xc2\xa0|\n"
     "def f(a_b, *args): return {\"k\": [a_b]*2}  # TODO https://example.org/?q=1&r=%20\n<|begin_of_text|><s>[INST]</s>\n";
 
+static ct_status add_ids(const ct_text_processor *text, const cti_str *words, ct_tokens *ids, uint64_t *hash, ct_err *err)
+{
+    ct_err why = {0};
+    CT_TRY(cti_str_check(words, err));
+    ids->n = 0;
+    const ct_status st = ct_tokenizer_encode(text->tokenizer, cti_str_text(words), words->len, text->flags, ids, &why);
+    if (st == CT_ERR_DATA) { /* a vocabulary that cannot express the words is known by its tokens */
+        return CT_OK;
+    }
+    *hash = cti_hash64(ids->ids, (size_t)ids->n * sizeof(int32_t), *hash);
+    return st == CT_OK ? CT_OK : CT_FAIL(err, st, "%s", why.message);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Each added token, by id, within a word, between blanks, in other case: how it is matched shows. */
+static ct_status add_added(const ct_tokenizer *t, ct_tokens *ids, cti_str *words, ct_err *err)
+{
+    ids->n = 0;
+    for (int32_t i = 0, id; (id = ct_tokenizer_added_id(t, i)) >= 0; i++) {
+        CT_TRY(ct_tokens_push(ids, id, err));
+    }
+    if (ids->n > 0) {
+        qsort(ids->ids, (size_t)ids->n, sizeof *ids->ids, by_id);
+    }
+    for (int64_t i = 0; i < ids->n; i++) {
+        size_t size = 0;
+        const char *token = ct_tokenizer_token_of(t, ids->ids[i], &size);
+        cti_str_add(words, "x");
+        cti_str_add_n(words, token, size);
+        cti_str_add(words, "y  ");
+        cti_str_add_n(words, token, size);
+        cti_str_add(words, "  z ");
+        for (size_t k = 0; k < size; k++) {
+            cti_str_printf(words, "%c", token[k] >= 'A' && token[k] <= 'Z' ? token[k] | 0x20 : token[k]);
+        }
+        for (size_t k = 0; k < size; k++) {
+            cti_str_printf(words, "%c", token[k] >= 'a' && token[k] <= 'z' ? token[k] & ~0x20 : token[k]);
+        }
+        cti_str_add(words, "\n");
+    }
+    return CT_OK;
+}
+
 ct_status ct_text_processor_hash(const ct_alloc *alloc, const ct_text_processor *text, uint64_t *out_hash, ct_err *err)
 {
     const ct_tokenizer *t = text->tokenizer;
-    ct_tokens ids = {.alloc = alloc};
-    ct_err why = {0};
+    ct_tokens ids = {.alloc = alloc}, all = {.alloc = alloc};
+    cti_str words = {.alloc = alloc};
+    ct_status st = CT_OK;
     const int32_t n = ct_tokenizer_vocab_size(t);
     const int32_t facts[] = {(int32_t)text->flags, n, ct_tokenizer_bos_id(t), ct_tokenizer_eos_id(t)};
-    uint64_t hash = cti_hash64(facts, sizeof facts, 1);
+    uint64_t hash = cti_hash64(facts, sizeof facts, 2);
     for (int32_t id = 0; id < n; id++) {
         size_t size = 0;
         const char *token = ct_tokenizer_token_of(t, id, &size);
         hash = token != NULL ? cti_hash64(token, size, hash) : hash + 1;
+        if (token != NULL) {
+            CT_TRY_GOTO(st, ct_tokens_push(&all, id, err), out);
+        }
     }
-    ct_status st = ct_tokenizer_encode(t, probe, sizeof probe - 1, text->flags, &ids, &why);
-    if (st == CT_OK) {
-        hash = cti_hash64(ids.ids, (size_t)ids.n * sizeof(int32_t), hash);
-    } else if (st == CT_ERR_DATA) { /* a vocabulary that cannot express the probe is known by its tokens */
-        st = CT_OK;
-    } else {
-        st = CT_FAIL(err, st, "%s", why.message);
-    }
-    ct_tokens_deinit(&ids);
+    cti_str_add_n(&words, probe, sizeof probe - 1);
+    CT_TRY_GOTO(st, add_ids(text, &words, &ids, &hash, err), out);
+    cti_str_reset(&words);
+    CT_TRY_GOTO(st, add_added(t, &ids, &words, err), out);
+    CT_TRY_GOTO(st, add_ids(text, &words, &ids, &hash, err), out);
+    cti_str_reset(&words);
+    CT_TRY_GOTO(st, ct_tokenizer_decode(t, all.ids, all.n, 0, &words, err), out); /* merges, scores: all tokens as one text */
+    CT_TRY_GOTO(st, add_ids(text, &words, &ids, &hash, err), out);
     *out_hash = hash != 0 ? hash : 1;
+out:
+    ct_tokens_deinit(&ids);
+    ct_tokens_deinit(&all);
+    cti_str_deinit(&words);
     return st;
 }

@@ -88,8 +88,10 @@ typedef struct ct_text_processor {
     unsigned flags;                /* CT_ENCODE_*; usually CT_ENCODE_DOCUMENT */
 } ct_text_processor;
 ct_processor ct_processor_of_text(const ct_text_processor *text /* borrowed */);
-/* Identity of what it makes of texts, for files of tokens: XXH3-64 over flags, each token by its id, BOS, EOS and the ids of a text
- * that many rules of splitting touch. The same for every form of one tokenizer's files; never 0. */
+/* Identity of what it makes of texts, for files of tokens and saved states: XXH3-64 over flags, each token by its id, BOS, EOS and the
+ * ids of three texts: one that many rules of splitting touch, one of the added tokens in several surroundings, one of all tokens. The
+ * same for every form of one tokenizer's files, and whatever their members' order or layout; never 0. Takes as long as encoding one
+ * document of the vocabulary's size. */
 CT_MUST_CHECK ct_status ct_text_processor_hash(const ct_alloc *alloc, const ct_text_processor *text, uint64_t *out_hash, ct_err *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "data/stream.h"
 
-enum { STATE_VERSION = 2, MAX_FILES_BY_NAME = 64 };
+enum { STATE_VERSION = 3, MAX_FILES_BY_NAME = 64 };
 
 static const char *const packing_names[CT_PACKING_COUNT] = {"concat-then-split", "first-fit"};
 
@@ -117,7 +117,7 @@ ct_status ct_data_state_write(const ct_alloc *alloc, const ct_data_source *sourc
     hex64(options->encode_hash, hash);
     json_t *json = json_pack("{s:i, s:o, s:o, s:o, s:s}", "version", STATE_VERSION, "streams",
                              streams_json(states, n_streams, ct_stream_state_width(n_sources)), "sources",
-                             sources_json(alloc, sources, n_sources), "order", order_json(options), "encode_hash", hash);
+                             sources_json(alloc, sources, n_sources), "order", order_json(options), "tokenizer_hash", hash);
     if (json == NULL) {
         return CT_FAIL(err, CT_ERR_MEMORY, "no memory for the data's state, or a text field that is not UTF-8");
     }
@@ -291,10 +291,13 @@ static ct_status compare_1(const ct_alloc *alloc, const json_t *json, const ct_d
     return compare_source(alloc, json, sources[0].corpus, err);
 }
 
-static ct_status compare_tokenizer(const json_t *json, uint64_t encode_hash, ct_err *err)
+/* Up to version 2 it was of a file, and is not compared. */
+static ct_status compare_tokenizer(const json_t *json, int64_t version, uint64_t encode_hash, ct_err *err)
 {
-    uint64_t saved;
-    CT_TRY(get_hash(json, "encode_hash", &saved, err));
+    uint64_t saved = 0;
+    if (version > 2) {
+        CT_TRY(get_hash(json, "tokenizer_hash", &saved, err));
+    }
     if (saved != 0 && encode_hash != 0 && saved != encode_hash) {
         return changed(err, "the tokenizer is another one (%016" PRIx64 ", was %016" PRIx64 ")", encode_hash, saved);
     }
@@ -360,7 +363,7 @@ static ct_status compare(const ct_alloc *alloc, const json_t *json, int64_t vers
         CT_TRY(compare_sources(alloc, json, sources, n_sources, err));
         CT_TRY(compare_order(json, options, err));
     }
-    return compare_tokenizer(json, options->encode_hash, err);
+    return compare_tokenizer(json, version, options->encode_hash, err);
 }
 
 ct_status ct_data_state_read(const ct_alloc *alloc, const char *text, size_t size, const ct_data_source *sources,

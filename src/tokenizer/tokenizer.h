@@ -89,6 +89,8 @@ int32_t ct_tokenizer_id_of(const ct_tokenizer *tokenizer, const char *token, siz
 /* The token of an id as the file spells it (may hold NUL), NULL for an id without a token. Borrowed. */
 const char *ct_tokenizer_token_of(const ct_tokenizer *tokenizer, int32_t id, size_t *out_size);
 bool ct_tokenizer_is_special(const ct_tokenizer *tokenizer, int32_t id);
+/* The id of the i-th added token, special or not; -1 past the last. In no order that holds for all files. */
+int32_t ct_tokenizer_added_id(const ct_tokenizer *tokenizer, int32_t i);
 int32_t ct_tokenizer_n_merges(const ct_tokenizer *tokenizer);
 /* "BPE", "WordPiece", "WordLevel" or "Unigram". */
 const char *ct_tokenizer_model_kind(const ct_tokenizer *tokenizer);

@@ -403,6 +403,11 @@ bool ct_tokenizer_is_special(const ct_tokenizer *tok, int32_t id)
     return cti_vocab_has(&tok->vocab, id) && tok->special[id];
 }
 
+int32_t ct_tokenizer_added_id(const ct_tokenizer *tok, int32_t i)
+{
+    return i >= 0 && (size_t)i < tok->n_added ? tok->added[i].id : -1;
+}
+
 int32_t ct_tokenizer_n_merges(const ct_tokenizer *tok)
 {
     return tok->n_merges;

@@ -81,7 +81,8 @@ typedef struct cti_trainer {
     ct_sources sources;
     ct_loader_options loader_options;
     ct_loader *loader;
-    uint64_t encode_hash;
+    uint64_t text_hash;     /* of text: ct_text_processor_hash */
+    uint64_t encode_hash;   /* the same, and the chat's */
     int32_t *batch_room; /* owns what the batches point into */
     ct_batch *batches;   /* one per micro-batch of a step */
     cti_action *actions;

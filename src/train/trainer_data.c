@@ -10,15 +10,13 @@
 /* Files of tokens must be of this tokenizer. What the corpora have to say goes to the log. */
 static ct_status check_tokens(cti_trainer *t, const ct_sources *sources, int64_t vocab_size, ct_err *err)
 {
-    uint64_t hash;
-    CT_TRY(ct_text_processor_hash(t->alloc, &t->text, &hash, err));
     for (int32_t i = 0; i < sources->n; i++) {
         for (const char *line = ct_corpus_notes(sources->corpora[i]); *line != '\0';) {
             const size_t n = strcspn(line, "\n");
             CT_INFO(t->log, "%.*s", (int)n, line);
             line += n + (line[n] == '\n');
         }
-        CT_TRY(ct_corpus_check_tokens(sources->corpora[i], hash, vocab_size, err));
+        CT_TRY(ct_corpus_check_tokens(sources->corpora[i], t->text_hash, vocab_size, err));
     }
     return CT_OK;
 }

@@ -330,15 +330,9 @@ static ct_status open_tokenizer(cti_trainer *t, ct_err *err)
     t->text.flags = CT_ENCODE_DOCUMENT | (strcmp(c->special_text, "match") == 0 ? CT_ENCODE_MATCH_SPECIAL : 0u);
     ct_status st = ct_tokenizer_open(t->alloc, folder, NULL, &t->tokenizer, err);
     char *path = st == CT_OK ? cti_path_join(t->alloc, folder, "tokenizer.json", err) : NULL;
-    char *data = NULL;
-    size_t size = 0;
-    if (path != NULL && cti_path_is_file(path) && cti_file_read(t->alloc, path, 0, &data, &size, NULL) == CT_OK) {
-        t->encode_hash = cti_hash64(data, size, t->text.flags);
-    }
     if (st == CT_OK) {
-        CT_INFO(t->log, "Loading tokenizer from %s", path != NULL && data != NULL ? path : folder);
+        CT_INFO(t->log, "Loading tokenizer from %s", path != NULL && cti_path_is_file(path) ? path : folder);
     }
-    ct_alloc_free(t->alloc, data);
     ct_alloc_free(t->alloc, path);
     ct_alloc_free(t->alloc, folder);
     CT_TRY(st);
@@ -352,6 +346,8 @@ static ct_status open_tokenizer(cti_trainer *t, ct_err *err)
                        " --output DIR makes one)", ct_tokenizer_vocab_size(t->tokenizer), d->vocab_size, d->vocab_size);
     }
     t->text.tokenizer = t->tokenizer;
+    CT_TRY(ct_text_processor_hash(t->alloc, &t->text, &t->text_hash, err));
+    t->encode_hash = t->text_hash;
     return CT_OK;
 }
 

@@ -138,6 +138,25 @@ static void free_to_change(void **state)
     setting_free(&s);
 }
 
+/* Version 2: the tokenizer by a hash of another kind. */
+static void version_2(void **state)
+{
+    setting s;
+    setting_make(&s, *state);
+    char *text = written(&s, 2), *version = strstr(text, "\"version\""), *hash = strstr(text, "\"tokenizer_hash\"");
+    assert_non_null(version);
+    assert_non_null(hash);
+    *strchr(version, '3') = '2';
+    s.o.encode_hash = 6;
+    reads(text, &s, 2, CT_OK, "");
+    memcpy(hash, "\"encode_hash\"   ", strlen("\"tokenizer_hash\""));
+    reads(text, &s, 2, CT_OK, "");
+    *strchr(version, '2') = '3';
+    reads(text, &s, 2, CT_ERR_FORMAT, "tokenizer_hash");
+    ct_alloc_free(ct_alloc_system(), text);
+    setting_free(&s);
+}
+
 /* Version 1: one source in file order. */
 static void version_1(void **state)
 {
@@ -169,8 +188,8 @@ static void version_1(void **state)
     s.o.shuffle = false;
     s.o.packing = CT_PACK_FIRST_FIT;
     reads(v1, &s, 1, CT_ERR_DATA, "packing is first-fit");
-    v1[strlen("{\"version\": ")] = '3';
-    reads(v1, &s, 1, CT_ERR_FORMAT, "version 3, this program reads 1 to 2");
+    v1[strlen("{\"version\": ")] = '4';
+    reads(v1, &s, 1, CT_ERR_FORMAT, "version 4, this program reads 1 to 3");
     ct_alloc_free(ct_alloc_system(), v2);
     setting_free(&s);
 }
@@ -221,7 +240,7 @@ int main(void)
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(back_as_it_was), IN_FOLDER(changes_are_named), IN_FOLDER(free_to_change),
-        IN_FOLDER(version_1),      IN_FOLDER(impossible_places),
+        IN_FOLDER(version_1),      IN_FOLDER(version_2),      IN_FOLDER(impossible_places),
     };
     return cmocka_run_group_tests_name("data_state", tests, NULL, NULL);
 }
