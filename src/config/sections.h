@@ -125,6 +125,8 @@ enum { CTI_SET_NO_EFFECT = 256 };
     X(max_norm, F64, "1.0", "0", "", "", "", CT_SET_PLAN | CT_SET_EXCLUSIVE_LOW, NULL, \
       "gradients are scaled down to this global norm; inf: never") \
     X(steps, I64, "10000", "1", "", "", "steps", 0, NULL, "number of the last step") \
+    X(time_limit_minutes, F64, "0.0", "0", "", "", "minutes", 0, NULL, \
+      "end after the last step that, with its checkpoint, fits in this time from the start of the program; exit code 75; 0: no limit") \
     X(max_nonfinite_steps, I64, "0", "0", "", "", "steps", 0, NULL, \
       "steps in a row whose loss or gradient norm may not be finite: they change nothing and are told; one more ends the run") \
     X(enable_cpu_offload, BOOL, "false", "", "", "", "", 0, "moving parameters to host memory is not there yet", \

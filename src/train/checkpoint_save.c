@@ -320,5 +320,6 @@ ct_status cti_trainer_save(cti_trainer *t, int64_t step, bool is_last, bool is_f
         CT_INFO(t->log, "Finished saving the checkpoint in %.2f seconds.", cti_seconds_since(start));
     }
     t->metrics.last_ns += cti_now_ns() - start; /* saving is not training time */
+    t->longest_save_ns = cti_max_i64(t->longest_save_ns, cti_now_ns() - start);
     return CT_OK;
 }

@@ -153,10 +153,18 @@ ct_status cti_trainer_step(cti_trainer *t, double *out_loss, double *out_norm, c
     return CT_OK;
 }
 
+/* Whether another step, and a checkpoint after it, might end past the limit. */
+static bool is_time_up(const cti_trainer *t)
+{
+    const double minutes = CTI_SECTION(t->root, "training", training)->time_limit_minutes;
+    const int64_t end = cti_now_ns() + t->longest_step_ns + t->longest_save_ns;
+    return minutes > 0.0 && (double)(end - t->opened_ns) > minutes * 60e9;
+}
+
 /* Ranks agree at the end of a step whether any of them was asked to stop, and tell the largest of their own mean losses. */
 static ct_status agree(cti_trainer *t, bool *out_stop, double *out_max_loss, ct_err *err)
 {
-    double local, both[2] = {t->o.stop != NULL && *t->o.stop, -HUGE_VAL};
+    double local, both[2] = {(t->o.stop != NULL && *t->o.stop) || is_time_up(t), -HUGE_VAL};
     CT_TRY(ct_runtime_read(t->engine->runtime, 0, t->step->optim.local_loss, &local, sizeof local, err));
     if (t->local_valid > 0) { /* the loss is divided by the labels of all ranks */
         both[1] = t->local_valid == t->global_valid ? local : local * ((double)t->global_valid / (double)t->local_valid);
@@ -218,8 +226,10 @@ ct_status cti_trainer_run(cti_trainer *t, ct_err *err)
     while (t->current_step < training->steps && !stop) {
         const int64_t step = t->current_step + 1;
         double loss = 0.0;
+        const int64_t began = cti_now_ns();
         cti_observer_step_begin(t, step);
         st = step_and_tell(t, loaded, &loss, &stop, err);
+        t->longest_step_ns = cti_max_i64(t->longest_step_ns, cti_now_ns() - began);
         cti_observer_step_end(t, step, loss, st == CT_OK);
         if (st == CT_END_OF_DATA) {
             CT_WARN(t->log, "Ran out of data; last step was canceled.");
@@ -242,7 +252,8 @@ ct_status cti_trainer_run(cti_trainer *t, ct_err *err)
         cti_trainer_log_data(t, "whole run");
     }
     if (stop && t->current_step < training->steps) {
-        return CT_FAIL(err, CT_ERR_STOPPED, "stopped on request after step %" PRId64 " of %" PRId64, t->current_step,
+        return CT_FAIL(err, CT_ERR_STOPPED, "stopped %s after step %" PRId64 " of %" PRId64,
+                       t->o.stop != NULL && *t->o.stop ? "on request" : "by the time limit, or on another rank's request", t->current_step,
                        training->steps);
     }
     CT_TRY(ct_comm_barrier(t->world, NULL, err));

@@ -434,6 +434,7 @@ ct_status cti_trainer_open(const cti_trainer_options *options, cti_trainer **out
         return CT_ERR_MEMORY;
     }
     t->o = *options;
+    t->opened_ns = cti_now_ns();
     t->alloc = options->alloc;
     t->log = options->log;
     t->root = options->run->root;
