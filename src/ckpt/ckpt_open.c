@@ -204,6 +204,20 @@ static ct_status read_tensors(ct_ckpt *c, json_t *tensors, ct_err *err)
 
 /* ---- the manifest ------------------------------------------------------------------------------------------------ */
 
+/* A folder of --checkpoint.last-save-in-hf has config.json and no manifest. */
+static ct_status refuse_hf(const ct_ckpt *c, const char *manifest, ct_err *err)
+{
+    char *config = cti_path_join(c->alloc, c->path, "config.json", err);
+    if (config == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    const bool is_hf = !cti_path_exists(manifest) && cti_path_exists(config);
+    ct_alloc_free(c->alloc, config);
+    return is_hf ? CT_FAIL(err, CT_ERR_NOT_FOUND, "'%s' holds weights in Hugging Face's form; a run begins with them by "
+                           "--checkpoint.initial-load-path and --checkpoint.initial-load-in-hf", c->path)
+                 : CT_OK;
+}
+
 static ct_status read_manifest(ct_ckpt *c, bool is_deep, ct_err *err)
 {
     const char *format;
@@ -213,7 +227,8 @@ static ct_status read_manifest(ct_ckpt *c, bool is_deep, ct_err *err)
     if (path == NULL) {
         return CT_ERR_MEMORY;
     }
-    const ct_status st = cti_json_read_file(c->alloc, path, &c->manifest, err);
+    ct_status st = refuse_hf(c, path, err);
+    st = st == CT_OK ? cti_json_read_file(c->alloc, path, &c->manifest, err) : st;
     ct_alloc_free(c->alloc, path);
     CT_TRY(st);
     if (!json_is_object(c->manifest)) {

@@ -38,7 +38,7 @@ static void print_usage(FILE *to)
     for (int i = 0; i < N_COMMANDS; i++) {
         fprintf(to, "%s " CTI_PROGRAM " data %-8s %s\n", i == 0 ? "usage:" : "      ", commands[i].name, commands[i].args);
     }
-    fprintf(to, "       " CTI_PROGRAM " data preview  [options]\n");
+    fprintf(to, "       " CTI_PROGRAM " data preview  [PATH] [options]\n");
     fprintf(to, "\nPATH: a file, a folder, or a pattern in quotes. Options may be spelt as those of train: --dataloader.dataset-path.\n"
                 CTI_PROGRAM " data COMMAND --help lists them.\n");
 }
@@ -158,7 +158,7 @@ static ct_status run(const ct_alloc *alloc, int which, int argc, char **argv, ct
     int n_options;
     cti_data_options o;
     bool done = false;
-    const cti_command_help help = {usage, commands[which].what};
+    const cti_command_help help = {usage, commands[which].what, commands[which].name};
     cti_data_call call = {.alloc = alloc, .o = &o, .paths = paths};
     CT_TRY(split(argc, argv, arena, opts, &n_options, paths, &call.n_paths, err));
     CT_TRY(cti_options_parse(n_options, opts, fields, N_FIELDS, &o, &help, arena, &done, err));

@@ -15,10 +15,10 @@ int cti_cmd_data_preview(int argc, char **argv); /* argv[0]: "preview" */
 /* clang-format off */
 #define CTI_CHAT_OPTIONS(X) \
     X(format, CHOICE, "text", "", "", "text|chat", "", 0, NULL, "what a record is: text, or a conversation") \
-    X(question_field, STR, "question", "1", "", "", "", 0, NULL, "chat: member that holds the question where there are no messages") \
-    X(answer_field, STR, "answer", "1", "", "", "", 0, NULL, "chat: member that holds the answer") \
-    X(chat_template, OPT_STR, "None", "1", "", "", "", 0, NULL, "chat: file of the template; None: the tokenizer's") \
-    X(chat_date, STR, "2024-07-26", "1", "", "", "", 0, NULL, "chat: the day that a template's strftime_now shows")
+    X(question_field, STR, "question", "1", "", "", "", 0, NULL, "of chats: member that holds the question where there are no messages") \
+    X(answer_field, STR, "answer", "1", "", "", "", 0, NULL, "of chats: member that holds the answer") \
+    X(chat_template, OPT_STR, "None", "1", "", "", "", 0, NULL, "of chats: file of the template; None: the tokenizer's") \
+    X(chat_date, STR, "2024-07-26", "1", "", "", "", 0, NULL, "of chats: the day that a template's strftime_now shows")
 /* clang-format on */
 
 /* "--dataloader.x", "--tokenizer.x" and "--training.x", as train has them, become "--x". NULL and err where memory ran out. */
@@ -34,7 +34,7 @@ char *cti_data_short_option(const char *arg, ct_arena *arena, ct_err *err);
     X(hf_assets_path, STR, "", "", "", "", "", 0, NULL, "inspect, tokenize: tokenizer folder; empty: the one that comes with ctitan") \
     X(special_text, CHOICE, "text", "", "", "text|match", "", 0, NULL, "inspect, tokenize: special tokens spelt out in documents: text, or their ids") \
     CTI_CHAT_OPTIONS(X) \
-    X(seq_len, I64, "0", "0", "1048576", "", "tokens", 0, NULL, "inspect, chat: a conversation of more ids gives nothing; 0: no bound") \
+    X(seq_len, I64, "0", "0", "1048576", "", "tokens", 0, NULL, "inspect: a conversation of more ids gives nothing; 0: no bound") \
     X(bad_records, CHOICE, "fail", "", "", "fail|skip", "", 0, NULL, "tokenize: what a document that cannot be used does; skip: it is empty") \
     X(invalid_utf8, CHOICE, "repair", "", "", "repair|bad", "", 0, NULL, "bytes that are no UTF-8 become U+FFFD, or make the document bad") \
     X(max_document_bytes, I64, "268435456", "1", "", "", "bytes", 0, NULL, "a longer document is bad") \

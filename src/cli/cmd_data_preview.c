@@ -352,9 +352,10 @@ static ct_status run(const ct_alloc *alloc, const options *o, ct_err *err)
 
 int cti_cmd_data_preview(int argc, char **argv)
 {
-    static const cti_command_help help = {"ctitan data preview [options]",
+    static const cti_command_help help = {CTI_PROGRAM " data preview [PATH] [options]",
                                           "Prints the rows of a step as text: which documents they hold, where each begins and ends, which\n"
-                                          "tokens are not learned. The options are those of `ctitan train` under dataloader and training."};
+                                          "tokens are not learned. The options are those of `ctitan train` under dataloader and training. PATH: --dataset-path.",
+                                          NULL};
     const ct_alloc *alloc = ct_alloc_system();
     ct_err err = {0};
     ct_arena *arena = NULL;
@@ -366,8 +367,10 @@ int cti_cmd_data_preview(int argc, char **argv)
         words = ct_arena_alloc(arena, (size_t)(argc + 1) * sizeof *words, &err);
         st = words != NULL ? CT_OK : CT_ERR_MEMORY;
     }
+    const bool has_path = argc >= 2 && argv[1][0] != '-';
     for (int i = 0; st == CT_OK && i < argc; i++) {
-        words[i] = cti_data_short_option(argv[i], arena, &err);
+        words[i] = i == 1 && has_path ? ct_arena_printf(arena, &err, "--dataset-path=%s", argv[i])
+                                      : cti_data_short_option(argv[i], arena, &err);
         st = words[i] != NULL ? CT_OK : CT_ERR_MEMORY;
     }
     if (st == CT_OK) {

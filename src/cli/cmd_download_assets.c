@@ -257,7 +257,8 @@ int cti_cmd_download_assets(int argc, char **argv)
         "ctitan download-assets --repo-id OWNER/NAME [--source huggingface|modelscope] [--assets KIND...] [options]",
         "Fetches files of a model repository into LOCAL_DIR/NAME, checks them, and prints that folder's path as its last line. What was\n"
         "cut is gone on with by the same command. Tokens: HF_TOKEN, HUGGING_FACE_HUB_TOKEN or huggingface_hub's token file;\n"
-        "MODELSCOPE_API_TOKEN. Other hosts: HF_ENDPOINT, MODELSCOPE_ENDPOINT. Proxies: https_proxy and its kin, as curl has them."};
+        "MODELSCOPE_API_TOKEN. Other hosts: HF_ENDPOINT, MODELSCOPE_ENDPOINT. Proxies: https_proxy and its kin, as curl has them.",
+        NULL};
     const ct_alloc *alloc = ct_alloc_system();
     ct_err err = {0};
     ct_arena *arena = NULL;

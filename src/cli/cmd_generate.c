@@ -218,7 +218,8 @@ static ct_status run(const ct_alloc *alloc, const options *o, ct_err *err)
 int cti_cmd_generate(int argc, char **argv)
 {
     static const cti_command_help help = {"ctitan generate --checkpoint DIR --prompt TEXT [options]",
-                                          "Lets the model of a checkpoint go on from a text, with a KV cache, in float32."};
+                                          "Lets the model of a checkpoint go on from a text, with a KV cache, in float32.",
+                                          NULL};
     const ct_alloc *alloc = ct_alloc_system();
     ct_err err = {0};
     ct_arena *arena = NULL;

@@ -16,7 +16,7 @@
 #define OPTIONS(X) \
     X(vocab_size, I64, "2048", "1", "1073741824", "", "tokens", 0, NULL, "train: all tokens, special ones and the 256 bytes included") \
     X(output, STR, "", "", "", "", "", 0, NULL, "train: folder to write tokenizer.json and tokenizer_config.json into") \
-    X(field, STR, "text", "1", "", "", "", 0, NULL, "train: member of each JSON line that holds the text") \
+    X(text_field, STR, "text", "1", "", "", "", 0, NULL, "train: member of each JSON line that holds the text") \
     X(min_frequency, I64, "1", "1", "", "", "", 0, NULL, "train: a pair seen less often is not merged") \
     X(bos, BOOL, "false", "", "", "", "", 0, NULL, "encode: BOS in front") \
     X(eos, BOOL, "false", "", "", "", "", 0, NULL, "encode: EOS at the end") \
@@ -44,7 +44,7 @@ typedef struct call {
 /* Every document of the files, read as training reads them. */
 static ct_status add_documents(const call *c, ct_tokenizer_trainer *trainer, ct_err *err)
 {
-    const ct_corpus_options how = {.text_field = c->o->field, .cache_dir = ""};
+    const ct_corpus_options how = {.text_field = c->o->text_field, .cache_dir = ""};
     ct_corpus *corpus = NULL;
     ct_reader *reader = NULL;
     ct_document document;
@@ -451,7 +451,7 @@ static ct_status dispatch(const ct_alloc *alloc, int argc, char **argv, ct_arena
         call c = {.alloc = alloc, .o = &o, .args = args};
         const int n_options = split(argc, argv, opts, args, &c.n_args);
         const char *usage = ct_arena_printf(arena, err, "ctitan tokenizer %s %s", commands[i].name, commands[i].args);
-        const cti_command_help help = {usage != NULL ? usage : "", commands[i].what};
+        const cti_command_help help = {usage != NULL ? usage : "", commands[i].what, commands[i].name};
         CT_TRY(cti_options_parse(n_options, opts, fields, N_FIELDS, &o, &help, arena, &done, err));
         return done ? CT_OK : commands[i].run(&c, err);
     }

@@ -9,16 +9,55 @@
 
 enum { MAX_FIELDS = 64 };
 
+/* What is printed of an option's help for a sub-command: behind "one, other: ", or NULL where others have the option. */
+static const char *help_for(const char *text, const char *sub_command)
+{
+    const size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz, ");
+    if (sub_command == NULL || strncmp(text + n, ": ", 2) != 0) {
+        return text;
+    }
+    const size_t size = strlen(sub_command);
+    for (size_t at = 0; at < n;) {
+        const size_t word = strcspn(text + at, ",:");
+        if (memchr(text + at, ' ', word) != NULL) {
+            return text; /* "llm.c files: ": no list of names */
+        }
+        if (word == size && strncmp(text + at, sub_command, size) == 0) {
+            return text + n + 2;
+        }
+        at += word + 2;
+    }
+    return NULL;
+}
+
+static void print_option(const ct_field *f, const char *what)
+{
+    char name[96];
+    const int n = snprintf(name, sizeof name, "--%s ", f->name);
+    for (int i = 0; i < n; i++) {
+        name[i] = name[i] == '_' ? '-' : name[i];
+    }
+    const bool is_choice = f->kind == CT_FIELD_CHOICE;
+    (void)snprintf(name + n, sizeof name - (size_t)n, is_choice ? "{%s}" : "%s", is_choice ? f->choices : ct_field_metavar(f));
+    for (char *c = name + n; is_choice && *c != '\0'; c++) {
+        *c = *c == '|' ? ',' : *c;
+    }
+    const bool has_default = f->default_text[0] != '\0' && f->kind != CT_FIELD_BOOL && !cti_str_eq(f->default_text, "None");
+    printf(strlen(name) <= 28 ? "  %-28s %s" : "  %s\n                               %s", name, what);
+    if (has_default) {
+        printf(" (default: %s)", f->default_text);
+    }
+    putchar('\n');
+}
+
 static void print_help(const ct_field *fields, size_t n, const cti_command_help *help)
 {
     printf("usage: %s\n\n%s\n\n", help->usage, help->summary);
     for (size_t i = 0; i < n; i++) {
-        char name[64];
-        (void)snprintf(name, sizeof name, "--%s %s", fields[i].name, ct_field_metavar(&fields[i])); /* cut: help only */
-        for (char *c = name; *c != '\0' && *c != ' '; c++) {
-            *c = *c == '_' ? '-' : *c;
+        const char *what = help_for(fields[i].help, help->sub_command);
+        if (what != NULL) {
+            print_option(&fields[i], what);
         }
-        printf("  %-28s %s (default: %s)\n", name, fields[i].help, fields[i].default_text);
     }
 }
 

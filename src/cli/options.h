@@ -12,6 +12,9 @@
 typedef struct cti_command_help {
     const char *usage;   /* "ctitan generate --checkpoint DIR --prompt TEXT [options]" */
     const char *summary;
+    /* Where several sub-commands share a table: whose help this is. Options whose help begins with "other: " or "one, other: " are left
+     * out, and this beginning is not printed. NULL: all are of one command. */
+    const char *sub_command;
 } cti_command_help;
 
 /* Sets defaults, then what argv[1..] says ("--a-b V", "--a_b=V", "--flag", "--no-flag"; STR_LISTS and TOKENS

@@ -82,9 +82,10 @@ static bool degrees_fit(run *r)
         (void)snprintf(shard_text, sizeof shard_text, " x dp_shard %" PRId64, shard); /* fits */
         cti_str_printf(r->detail,
                        "pp %" PRId64 " x dp_replicate %" PRId64 "%s x cp %" PRId64 " x tp %" PRId64 " = %" PRId64
-                       ", WORLD_SIZE is %" PRId64,
+                       ", WORLD_SIZE is %" PRId64 "%s",
                        d->pp, d->dp_replicate, shard < 0 ? "" : shard_text, d->cp, d->tp,
-                       shard < 0 ? others : product(others, shard), r->world);
+                       shard < 0 ? others : product(others, shard), r->world,
+                       r->world == 1 ? ": `ctitan run --nproc_per_node N` starts N, `ctitan plan --ranks N` plans them" : "");
     }
     return fits;
 }

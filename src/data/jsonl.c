@@ -396,7 +396,8 @@ static bool scan_object(scan *s, cti_str *text, ct_text_repairs *repairs)
     }
     if (!found && s->field != NULL) {
         s->p = s->line;
-        return fail(s, CT_BAD_NO_FIELD, "the object has no field '%.64s'", s->field);
+        return fail(s, CT_BAD_NO_FIELD, "the object has no field '%.64s' (--dataloader.text-field names another; conversations: --dataloader.format chat)",
+                    s->field);
     }
     return true;
 }

@@ -506,7 +506,8 @@ ct_status ct_tokenizer_trainer_train(ct_tokenizer_trainer *t, ct_err *err)
     pairs_free(t);
     if (t->vocab.n_ids < t->vocab_size) {
         return CT_FAIL(err, CT_ERR_DATA,
-                       "vocab size %d is more than the documents fill: %lld documents of %lld bytes give %d tokens",
+                       "vocab size %d is more than the documents fill: %lld documents of %lld bytes give %d tokens; ask for at most these, "
+                       "or give more text",
                        (int)t->vocab_size, (long long)t->seen.n_documents, (long long)t->seen.n_bytes, (int)t->vocab.n_ids);
     }
     return CT_OK;

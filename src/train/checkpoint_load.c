@@ -134,7 +134,8 @@ static ct_status load_data(cti_trainer *t, const ct_ckpt *ckpt, ct_err *err)
     }
     st = cti_trainer_open_loader(t, n, err);
     if (st != CT_OK) {
-        ct_err_prefix(err, "the saved run began with %" PRId64 " data streams and keeps them", n);
+        ct_err_prefix(err, "the saved run began with %" PRId64 " data streams and keeps them (other ranks or rows, or "
+                      "--checkpoint.exclude-from-loading dataloader to begin the data anew)", n);
         goto out;
     }
     const int64_t width = ct_stream_state_width(t->sources.n);

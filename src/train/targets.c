@@ -43,7 +43,10 @@ ct_status cti_target_find(const char *name, const cti_target **out_target, ct_er
         const size_t used = strlen(list);
         (void)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
     }
-    const int nearest = cti_nearest(name, names, N_TARGETS);
+    int nearest = cti_nearest(name, names, N_TARGETS);
+    for (int i = N_TARGETS - 1; i >= 0 && name[0] != '\0'; i--) { /* "h100" begins "h100-sxm" */
+        nearest = cti_starts_with(names[i], name) ? i : nearest;
+    }
     return CT_FAIL(err, CT_ERR_USAGE, "--target: '%s' is not known%s%s%s; there are cpu (this machine), %s", name,
                    nearest >= 0 ? "; did you mean '" : "", nearest >= 0 ? names[nearest] : "", nearest >= 0 ? "'" : "", list);
 }
