@@ -72,3 +72,15 @@ grep -q '((09<a|<))b| -> ' out || { cat out; exit 1; }
 refused "line 2: cannot be used: .*'question' is missing" chat --rows 1 --seq-len 60
 refused 'nearest is --format' chat --forma chat
 refused "date of chat templates '2024-02-30' is none" chat --chat-date 2024-02-30
+
+# A path may stand first, as with the other sub-commands; an option's choices and defaults stand in the help.
+show --rows 1 --seq-len 16 >out
+"$bin" data preview x.jsonl --rows 1 --seq-len 16 | diff out -
+"$bin" data preview --help >help
+grep -q -e '--packing {concat-then-split,first-fit}$' help && grep -q 'rows are made of documents (default: concat-then-split)$' help || { cat help; exit 1; }
+if grep -q 'default: )\|default: None' help; then cat help; exit 1; fi
+# Of a table that sub-commands share each shows its own.
+"$bin" tokenizer train --help >help
+grep -q -e '--vocab-size INT .* all tokens' help
+if grep -qe '--skip-special' help; then cat help; exit 1; fi
+"$bin" tokenizer decode --help | grep -qe '--json-lines  *for each line'
