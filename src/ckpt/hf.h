@@ -28,9 +28,10 @@ typedef struct ct_hf_shape {
 
 typedef struct ct_hf ct_hf;
 
-/* model.safetensors, or the files of model.safetensors.index.json, or all *.safetensors. Every tensor is looked for: missing ones,
- * unknown ones (rotary_emb.inv_freq is dropped) and wrong shapes are named, all at once; config.json, where present, must agree with
- * the shape. */
+/* The files of model.safetensors.index.json, all of which must be there, or else model.safetensors, or else all *.safetensors, none of which may
+ * hold a tensor of another; other files are not looked at. Every tensor is looked for: missing ones, unknown ones (rotary_emb.inv_freq and those
+ * of dtypes that are none of ours are dropped) and wrong shapes and dtypes are named, all at once; config.json, where present, must agree with the
+ * shape. */
 CT_MUST_CHECK ct_status ct_hf_open(const ct_alloc *alloc, const char *folder, const ct_hf_shape *shape, ct_hf **out_hf,
                                    ct_err *err);
 void ct_hf_close(ct_hf **hf);

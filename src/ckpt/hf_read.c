@@ -32,10 +32,25 @@ static ct_status open_file(ct_hf *hf, const char *folder, const char *name, ct_e
     return st;
 }
 
-/* The distinct files of model.safetensors.index.json. */
+/* Adds " 'name'" where that file is not in the folder. */
+static ct_status note_missing(const ct_hf *hf, const char *folder, const char *name, cti_str *missing, ct_err *err)
+{
+    char *path = cti_path_join(hf->alloc, folder, name, err);
+    if (path == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    if (!cti_path_is_file(path)) {
+        cti_str_printf(missing, " '%s'", name);
+    }
+    ct_alloc_free(hf->alloc, path);
+    return CT_OK;
+}
+
+/* The distinct files of model.safetensors.index.json; those that are not there are named together. */
 static ct_status open_indexed(ct_hf *hf, const char *folder, const char *index_path, ct_err *err)
 {
     json_t *json = NULL, *map, *seen = NULL;
+    cti_str missing = {.alloc = hf->alloc};
     CT_TRY(cti_json_read_file(hf->alloc, index_path, &json, err));
     ct_status st = cti_json_get_obj(json, "weight_map", index_path, &map, err);
     if (st == CT_OK) {
@@ -50,22 +65,35 @@ static ct_status open_indexed(ct_hf *hf, const char *folder, const char *index_p
             st = CT_FAIL(err, CT_ERR_FORMAT, "'%s': the file of tensor '%s' must be the name of a file beside the index, found '%s'",
                          index_path, json_object_iter_key(it), name != NULL ? name : "(no text)");
         } else if (json_object_get(seen, name) == NULL) {
-            st = json_object_set_new(seen, name, json_true()) == 0 ? open_file(hf, folder, name, err) : CT_ERR_MEMORY;
+            st = json_object_set_new(seen, name, json_true()) == 0 ? note_missing(hf, folder, name, &missing, err) : CT_ERR_MEMORY;
         }
     }
+    if (st == CT_OK && missing.len > 0) {
+        st = CT_FAIL(err, CT_ERR_NOT_FOUND, "'%s' names files that are not beside it:%s", index_path, cti_str_text(&missing));
+    }
+    for (void *it = st == CT_OK ? json_object_iter(seen) : NULL; it != NULL && st == CT_OK; it = json_object_iter_next(seen, it)) {
+        st = open_file(hf, folder, json_object_iter_key(it), err);
+    }
+    cti_str_deinit(&missing);
     json_decref(seen);
     json_decref(json);
     return st;
 }
 
+/* Without an index: the one file that is named for the model, or else all there are. */
 static ct_status open_all(ct_hf *hf, const char *folder, ct_err *err)
 {
+    static const char one[] = "model.safetensors";
+    cti_str missing = {.alloc = hf->alloc};
     cti_names names = {0};
+    CT_TRY(note_missing(hf, folder, one, &missing, err));
+    const bool has_one = missing.len == 0;
+    cti_str_deinit(&missing);
     CT_TRY(cti_list_dir(hf->alloc, folder, &names, err));
     hf->files = CT_NEW_ARRAY(hf->alloc, ct_st *, names.n + 1, err);
     ct_status st = hf->files != NULL ? CT_OK : CT_ERR_MEMORY;
     for (size_t i = 0; i < names.n && st == CT_OK; i++) {
-        if (cti_ends_with(names.names[i], ".safetensors")) {
+        if (has_one ? strcmp(names.names[i], one) == 0 : cti_ends_with(names.names[i], ".safetensors")) {
             st = open_file(hf, folder, names.names[i], err);
         }
     }
@@ -93,13 +121,17 @@ static ct_status open_files(ct_hf *hf, const char *folder, ct_err *err)
 
 /* ---- which tensors ----------------------------------------------------------------------------------------------- */
 
-static const ct_st_tensor *find_tensor(const ct_hf *hf, const char *name)
+/* The first of that name, and how many there are. */
+static const ct_st_tensor *find_tensor(const ct_hf *hf, const char *name, int32_t *out_n)
 {
-    const ct_st_tensor *found = NULL;
-    for (int32_t f = 0; f < hf->n_files && found == NULL; f++) {
-        found = ct_st_find(hf->files[f], name);
+    const ct_st_tensor *first = NULL;
+    *out_n = 0;
+    for (int32_t f = 0; f < hf->n_files; f++) {
+        const ct_st_tensor *found = ct_st_find(hf->files[f], name);
+        first = first != NULL ? first : found;
+        *out_n += found != NULL;
     }
-    return found;
+    return first;
 }
 
 static void add_dims(cti_str *text, const int64_t *dims, int32_t ndim)
@@ -116,17 +148,20 @@ static void match_tensors(ct_hf *hf, cti_str *problems)
     for (int32_t i = 0; i < hf->n_tensors; i++) {
         cti_hf_tensor *t = &hf->tensors[i];
         cti_hf_tensor_at(&hf->shape, i, t);
-        const ct_st_tensor *found = find_tensor(hf, t->hf);
+        int32_t n;
+        const ct_st_tensor *found = find_tensor(hf, t->hf, &n);
         hf->found[i] = found;
         if (found == NULL) {
             cti_str_printf(problems, "; '%s' is missing", t->hf);
+        } else if (n > 1) {
+            cti_str_printf(problems, "; '%s' is in %d files", t->hf, n);
         } else if (found->ndim != t->ndim || memcmp(found->dims, t->dims, (size_t)t->ndim * sizeof *t->dims) != 0) {
             cti_str_printf(problems, "; '%s' is ", t->hf);
             add_dims(problems, found->dims, found->ndim);
             cti_str_add(problems, ", wanted ");
             add_dims(problems, t->dims, t->ndim);
-        } else if (!ct_dtype_is_float(found->dtype)) {
-            cti_str_printf(problems, "; '%s' has dtype %s, a float is wanted", t->hf, ct_dtype_name(found->dtype));
+        } else if (found->dtype == CT_DTYPE_COUNT || !ct_dtype_is_float(found->dtype)) {
+            cti_str_printf(problems, "; '%s' has dtype %s, one of F32, BF16, F16, F64 is wanted", t->hf, found->dtype_name);
         }
     }
 }
@@ -136,7 +171,7 @@ static void find_unknown(const ct_hf *hf, cti_str *problems)
     for (int32_t f = 0; f < hf->n_files; f++) {
         for (int32_t i = 0; i < ct_st_n_tensors(hf->files[f]); i++) {
             const char *name = ct_st_at(hf->files[f], i)->name;
-            bool known = cti_ends_with(name, ".rotary_emb.inv_freq") ||
+            bool known = ct_st_at(hf->files[f], i)->dtype == CT_DTYPE_COUNT || cti_ends_with(name, ".rotary_emb.inv_freq") ||
                          (hf->shape.is_tied && strcmp(name, "lm_head.weight") == 0);
             for (int32_t t = 0; t < hf->n_tensors && !known; t++) {
                 known = strcmp(hf->tensors[t].hf, name) == 0;

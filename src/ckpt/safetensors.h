@@ -19,7 +19,8 @@
 
 typedef struct ct_st_tensor {
     const char *name; /* the file's */
-    ct_dtype dtype;
+    const char *dtype_name; /* the file's */
+    ct_dtype dtype; /* CT_DTYPE_COUNT where dtype_name is none of ours */
     int32_t ndim;
     int64_t dims[CT_ST_MAX_NDIM];
     int64_t numel;
@@ -29,9 +30,9 @@ typedef struct ct_st_tensor {
 
 typedef struct ct_st ct_st;
 
-/* Refused, naming file and tensor: a header that is longer than the file or 100 MB, is no JSON object, or names a tensor twice; a dtype that is
- * none of ours; dims that are negative or overflow; offsets out of order, overlapping, leaving holes, past the end, or not of the
- * size that dtype and dims make; bytes after the last tensor. */
+/* Refused, naming file and tensor: a header that is longer than the file or 100 MB, does not begin with '{', is no JSON object, or names a tensor
+ * twice; dims that are negative or overflow; offsets out of order, overlapping, leaving holes, past the end, or not of the size that dtype and
+ * dims make; bytes after the last tensor. A dtype that is none of ours is no fault of the file: who needs the tensor refuses it. */
 CT_MUST_CHECK ct_status ct_st_open(const ct_alloc *alloc, const char *path, ct_st **out_st, ct_err *err);
 void ct_st_close(ct_st **st);
 int32_t ct_st_n_tensors(const ct_st *st);

@@ -29,6 +29,30 @@ static int dtype_of(const char *name, ct_dtype *out)
     return 0;
 }
 
+/* Bits of an element of the dtypes that the format has and we have not; 0 where the format has none of that name (safetensors 0.8). */
+static int64_t bits_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        int64_t bits;
+    } others[] = {{"BOOL", 8}, {"I8", 8}, {"I16", 16}, {"U16", 16}, {"U32", 32}, {"U64", 64}, {"F4", 4}, {"F6_E2M3", 6}, {"F6_E3M2", 6},
+                  {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"C64", 64}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (strcmp(others[i].name, name) == 0) {
+            return others[i].bits;
+        }
+    }
+    return 0;
+}
+
+/* The size is what dtype and dims make, as far as the dtype is known. */
+static bool size_fits(const ct_st_tensor *t, int64_t bytes)
+{
+    const int64_t each = t->dtype != CT_DTYPE_COUNT ? 8 * (int64_t)ct_dtype_size_bytes(t->dtype) : bits_of(t->dtype_name);
+    int64_t bits;
+    return each == 0 || (cti_mul_i64(t->numel, each, &bits) && bits % 8 == 0 && bits / 8 == bytes);
+}
+
 static ct_status read_dims(const json_t *shape, const char *path, ct_st_tensor *t, ct_err *err)
 {
     if (!json_is_array(shape) || json_array_size(shape) > CT_ST_MAX_NDIM) {
@@ -56,9 +80,15 @@ static ct_status read_entry(ct_st *s, const char *path, const char *name, const 
         return CT_ERR_MEMORY;
     }
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
-    if (dtype == NULL || !dtype_of(dtype, &t->dtype)) {
-        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s': dtype '%s' is none of F32, BF16, F16, F64, I32, I64, U8", path,
-                       name, dtype != NULL ? dtype : "(none)");
+    if (dtype == NULL) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s' has no dtype", path, name);
+    }
+    t->dtype_name = ct_arena_strdup(s->arena, dtype, err);
+    if (t->dtype_name == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    if (!dtype_of(dtype, &t->dtype)) {
+        t->dtype = CT_DTYPE_COUNT;
     }
     CT_TRY(read_dims(json_object_get(entry, "shape"), path, t, err));
     const json_t *offsets = json_object_get(entry, "data_offsets");
@@ -68,17 +98,20 @@ static ct_status read_entry(ct_st *s, const char *path, const char *name, const 
     }
     const int64_t begin = json_integer_value(json_array_get(offsets, 0)), end = json_integer_value(json_array_get(offsets, 1));
     const int64_t room = (int64_t)(s->map.size - data_start);
-    int64_t bytes;
-    if (begin < 0 || end < begin || end > room) {
-        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s': bytes %" PRId64 " to %" PRId64 " are not within the %" PRId64
-                       " bytes of data", path, name, begin, end, room);
+    if (begin < 0 || end < begin) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s': %" PRId64 " to %" PRId64 " is no range of bytes", path, name, begin, end);
     }
-    if (!cti_mul_i64(t->numel, (int64_t)ct_dtype_size_bytes(t->dtype), &bytes) || bytes != end - begin) {
+    if (end > room) {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s': bytes %" PRId64 " to %" PRId64 " are not within the %" PRId64
+                       " bytes of data: the file has %zu bytes, at least %" PRIu64 " are wanted; it is likely cut short", path, name, begin, end,
+                       room, s->map.size, data_start + (uint64_t)end);
+    }
+    if (!size_fits(t, end - begin)) {
         return CT_FAIL(err, CT_ERR_FORMAT, "'%s': tensor '%s': %" PRId64 " elements of %s do not make the %" PRId64
                        " bytes of its data_offsets", path, name, t->numel, dtype, end - begin);
     }
     t->data = s->map.data + data_start + begin;
-    t->size_bytes = (size_t)bytes;
+    t->size_bytes = (size_t)(end - begin);
     s->n++;
     return CT_OK;
 }
@@ -113,13 +146,18 @@ static ct_status parse(ct_st *s, const char *path, ct_err *err)
 {
     uint64_t header = 0;
     if (s->map.size < 8) {
-        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': %zu bytes are too few for a safetensors file", path, s->map.size);
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': %zu bytes are too few for a safetensors file, 8 are the least; it is likely cut short", path,
+                       s->map.size);
     }
     for (int i = 7; i >= 0; i--) {
         header = header << 8 | s->map.data[i];
     }
     if (header > MAX_HEADER_BYTES || header > s->map.size - 8) {
-        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': the header is said to have %" PRIu64 " bytes, the file has %zu", path, header,
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': the header is said to have %" PRIu64 " bytes, the file has %zu: %s", path, header, s->map.size,
+                       header > MAX_HEADER_BYTES ? "it is no safetensors file" : "it is likely cut short");
+    }
+    if (header == 0 || s->map.data[8] != '{') {
+        return CT_FAIL(err, CT_ERR_FORMAT, "'%s': a header of %" PRIu64 " bytes that begins with '{' is wanted; the file has %zu bytes", path, header,
                        s->map.size);
     }
     json_t *json = NULL;

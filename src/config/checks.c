@@ -107,6 +107,14 @@ static bool global_batch_fits(run *r)
         return true;
     }
     cti_str_printf(r->detail, "wanted -1 or a multiple of %" PRId64, at_once);
+    if (global > 0 && at_once < INT64_MAX - global) {
+        const int64_t below = global / at_once * at_once;
+        if (below > 0) {
+            cti_str_printf(r->detail, "; the nearest are %" PRId64 " and %" PRId64, below, below + at_once);
+        } else {
+            cti_str_printf(r->detail, "; the nearest is %" PRId64, at_once);
+        }
+    }
     return false;
 }
 

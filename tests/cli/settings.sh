@@ -55,6 +55,23 @@ refused 'tensor-parallel-degree 3' --parallelism.tensor-parallel-degree 3
 refused 'npu_compat.npu_attention' --override.imports npu_compat.nothing
 refused "dataset 'nope'|'nope'" --dataloader.dataset nope
 refused "global-batch-size 12" --training.global-batch-size 12
+refused 'local-batch-size 3 .*wanted -1 or a multiple of 3; the nearest are 6 and 9' --training.global-batch-size 8 --training.local-batch-size 3
+for case in "4 10 4 8 12" "2 7 2 6 8"; do # ranks, what is asked for, multiples of what, the two nearest
+    # shellcheck disable=SC2086
+    set -- $case
+    code=0
+    "$bin" plan "${sel[@]}" --ranks "$1" --training.local-batch-size 1 --training.global-batch-size "$2" >"$dir/o" 2>"$dir/e" || code=$?
+    [ $code = 2 ] && grep -q "global-batch-size $2 .*a multiple of $3; the nearest are $4 and $5" "$dir/e" || { cat "$dir/e"; fail "batch $2 on $1 ranks"; }
+done
+# heads that do not divide: how many, by what, and what does
+tensor() { # tensor PATTERN DEGREE DIM HEADS KV_HEADS
+    local code=0
+    "$bin" plan "${sel[@]}" --ranks "$2" --parallelism.tensor-parallel-degree "$2" --model-spec.dim "$3" --model-spec.n-heads "$4" \
+        --model-spec.n-kv-heads "$5" >"$dir/o" 2>"$dir/e" || code=$?
+    [ $code = 2 ] && grep -q "tensor-parallel-degree $2 .*$1" "$dir/e" || { cat "$dir/e"; fail "no '$1' for $*"; }
+}
+tensor '2 key and value heads; the nearest that divides all is 2' 4 64 8 2
+tensor '6 query heads, 6 key and value heads; the nearest that divide all are 3 and 6' 4 48 6 6
 refused "activation-checkpoint:nope" activation-checkpoint:nope
 refused 'wanted an absolute path' --checkpoint.initial-load-path relative
 for flag in --profiler.enable-memory-snapshot --metrics.enable-wandb --training.enable-cpu-offload \

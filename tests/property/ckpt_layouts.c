@@ -16,6 +16,7 @@
 #include "base/base.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/hf.h"
+#include "ckpt/safetensors.h"
 
 static const ct_alloc *alloc;
 static char folder[256];
@@ -262,12 +263,144 @@ static void test_hugging_face(void **state)
     }
 }
 
+/* ---- Hugging Face folders that are not as they should be ---------------------------------------------------------- */
+
+static const ct_hf_shape small = {.dim = 8, .n_layers = 1, .n_heads = 2, .n_kv_heads = 1, .head_dim = 4, .ffn_hidden = 12, .vocab_size = 10,
+                                  .rope_theta = 10000.0, .norm_eps = 1e-5, .max_seq_len = 64, .bos_id = -1, .eos_id = -1};
+
+/* Norms of one value each, by native name; all else is `other`. */
+static ct_status norms_source(void *ctx, const char *name, int64_t begin, int64_t end, float *dst, ct_err *err)
+{
+    (void)err;
+    const float *other = ctx;
+    const float value = strstr(name, "attention_norm") != NULL ? 2.0F : strstr(name, "ffn_norm") != NULL ? 3.0F : *other;
+    for (int64_t i = begin; i < end; i++) {
+        dst[i - begin] = value;
+    }
+    return CT_OK;
+}
+
+static void put_shape(const char *at, float other, int64_t max_file_bytes)
+{
+    ct_err err = {0};
+    ok(ct_hf_write(alloc, at, &small, CT_DTYPE_F32, max_file_bytes, norms_source, &other, &err), &err);
+}
+
+static void sh(const char *command, const char *at)
+{
+    char line[700];
+    snprintf(line, sizeof line, "cd '%s' && %s", at, command);
+    assert_int_equal(system(line), 0);
+}
+
+static void hf_refused(const char *at, const char *says, const char *says_too)
+{
+    ct_err err = {0};
+    ct_hf *hf = NULL;
+    const ct_status st = ct_hf_open(alloc, at, &small, &hf, &err);
+    if (st == CT_OK || strstr(err.message, says) == NULL || strstr(err.message, says_too) == NULL) {
+        fail_msg("%s, '%s'; wanted '%s', '%s'", ct_status_name(st), err.message, says, says_too);
+    }
+}
+
+static void expect_all(const char *at, const char *native, float want)
+{
+    ct_err err = {0};
+    ct_hf *hf = NULL;
+    float got[8];
+    ok(ct_hf_open(alloc, at, &small, &hf, &err), &err);
+    ok(ct_hf_read(hf, native, 0, 8, CT_DTYPE_F32, got, &err), &err);
+    for (int i = 0; i < 8; i++) {
+        assert_true(got[i] == want);
+    }
+    ct_hf_close(&hf);
+}
+
+/* The two norms of a block have the names that they have there, on the way out and on the way in. */
+static void test_norms_keep_their_places(void **state)
+{
+    (void)state;
+    ct_err err = {0};
+    ct_st *st = NULL;
+    char at[300], file[340];
+    snprintf(at, sizeof at, "%s/norms", folder);
+    snprintf(file, sizeof file, "%s/model.safetensors", at);
+    put_shape(at, 0.5F, 0);
+    ok(ct_st_open(alloc, file, &st, &err), &err);
+    for (int i = 0; i < 8; i++) {
+        assert_true(((const float *)(const void *)ct_st_find(st, "model.layers.0.input_layernorm.weight")->data)[i] == 2.0F);
+        assert_true(((const float *)(const void *)ct_st_find(st, "model.layers.0.post_attention_layernorm.weight")->data)[i] == 3.0F);
+    }
+    ct_st_close(&st);
+    expect_all(at, "layers.0.attention_norm.weight", 2.0F);
+    expect_all(at, "layers.0.ffn_norm.weight", 3.0F);
+    expect_all(at, "norm.weight", 0.5F);
+}
+
+/* Only the files of the index are read, all of them must be there, and none from elsewhere; without an index no tensor comes from two files. */
+static void test_files_of_a_folder(void **state)
+{
+    (void)state;
+    char at[300], old[300];
+    snprintf(at, sizeof at, "%s/sharded", folder);
+    snprintf(old, sizeof old, "%s/old", folder);
+    put_shape(old, 9.0F, 0);
+    put_shape(at, 0.5F, 1200); /* two files and more */
+    sh("[ -f model-00002-of-*.safetensors ] && cp ../old/model.safetensors old.safetensors && cp ../old/model.safetensors a.safetensors", at);
+    expect_all(at, "norm.weight", 0.5F);
+    expect_all(at, "tok_embeddings.weight", 0.5F);
+    sh("mv model-00002-of-*.safetensors hidden && mv model-00001-of-*.safetensors hidden.too", at);
+    hf_refused(at, "'model-00001-of-", "'model-00002-of-");
+    sh("mv hidden model-00002-of-x.safetensors && sed -i 's|\"model-00001-of|\"../model-00001-of|' model.safetensors.index.json", at);
+    hf_refused(at, "beside the index", "../model-00001-of");
+    sh("cp model.safetensors second.safetensors", old); /* model.safetensors is the model */
+    expect_all(old, "norm.weight", 9.0F);
+    sh("mv model.safetensors first.safetensors", old);
+    hf_refused(old, "'model.norm.weight' is in 2 files", "'model.embed_tokens.weight' is in 2 files");
+    sh("rm second.safetensors", old);
+    expect_all(old, "norm.weight", 9.0F);
+}
+
+/* A dtype that we do not hold stops the load where the model needs the tensor, by name, and nowhere else. */
+static void test_dtypes_of_a_folder(void **state)
+{
+    (void)state;
+    ct_err err = {0};
+    char at[300], file[340], *bytes = NULL;
+    size_t size = 0;
+    snprintf(at, sizeof at, "%s/dtypes", folder);
+    snprintf(file, sizeof file, "%s/model.safetensors", at);
+    put_shape(at, 0.5F, 0);
+    ok(cti_file_read(alloc, file, 0, &bytes, &size, &err), &err);
+    char *name = NULL;
+    for (size_t i = 8; i + 20 < size && name == NULL; i++) {
+        name = memcmp(bytes + i, "\"model.norm.weight\"", 19) == 0 ? bytes + i : NULL;
+    }
+    assert_non_null(name);
+    char *dtype = strstr(name, "F32");
+    memcpy(dtype, "XYZ", 3);
+    ok(cti_file_write_atomic(file, bytes, size, &err), &err);
+    hf_refused(at, "'model.norm.weight' has dtype XYZ", "F32, BF16, F16, F64");
+    memcpy(dtype, "F32", 3);
+    ok(cti_file_write_atomic(file, bytes, size, &err), &err);
+    static const char header[] = "{\"scale\":{\"dtype\":\"F8_E8M0\",\"shape\":[2],\"data_offsets\":[0,2]},\"odd\":{\"dtype\":\"XYZ\",\"shape\":[1],\"data_offsets\":[2,5]}}";
+    char more[400] = {0}; /* two tensors that no model needs, in a file of their own */
+    more[0] = (char)(sizeof header - 1);
+    memcpy(more + 8, header, sizeof header - 1);
+    sh("mv model.safetensors first.safetensors", at);
+    snprintf(file, sizeof file, "%s/more.safetensors", at);
+    ok(cti_file_write_atomic(file, more, 8 + sizeof header - 1 + 5, &err), &err);
+    expect_all(at, "norm.weight", 0.5F);
+    ct_alloc_free(alloc, bytes);
+}
+
 int main(void)
 {
     alloc = ct_alloc_system();
     snprintf(folder, sizeof folder, "/tmp/ctitan-ckpt-%d", (int)getpid());
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_missing_columns), cmocka_unit_test(test_layouts), cmocka_unit_test(test_damage_and_retention),
-                                       cmocka_unit_test(test_hugging_face)};
+                                       cmocka_unit_test(test_hugging_face), cmocka_unit_test(test_norms_keep_their_places),
+                                       cmocka_unit_test(test_files_of_a_folder), cmocka_unit_test(test_dtypes_of_a_folder)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     if (failed == 0) {
         (void)!cti_remove_tree(folder, NULL);

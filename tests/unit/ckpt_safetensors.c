@@ -82,24 +82,31 @@ static void test_damaged(void **state)
         {"fine", "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, NULL},
         {"fine with metadata", "{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}", 1, NULL},
         {"no json", "{\"a\":", 0, ""},
-        {"a list", "[1]", 0, "no JSON object"},
-        {"twice", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, ""},
-        {"dtype", "{\"a\":{\"dtype\":\"F99\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "F99"},
+        {"a list", "[1]", 0, "begins with '{'"},
+        {"twice", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2, "duplicate"},
+        {"blanks behind the header", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}   ", 1, NULL},
+        {"a blank before it", " {\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "begins with '{'"},
+        {"metadata alone", "{\"__metadata__\":{\"k\":\"a \\\"quote\\\",\\na line, Ã©\"}}", 0, NULL},
         {"no dtype", "{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "dtype"},
         {"size", "{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8, "do not make"},
+        {"size of two dims", "{\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,20]}}", 20, "6 elements of F32 do not make the 20 bytes"},
+        {"size of bytes", "{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[3],\"data_offsets\":[0,4]}}", 4, "do not make"},
+        {"half a byte", "{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,1]}}", 1, "do not make"},
         {"negative dim", "{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", 8, "dim 0"},
         {"overflow", "{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,8]}}", 8, "overflow"},
+        {"overflow to 0", "{\"a\":{\"dtype\":\"F32\",\"shape\":[65536,65536,65536,65536],\"data_offsets\":[0,0]}}", 0, "overflow"},
         {"past the end", "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}", 8, "not within"},
-        {"backwards", "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, "not within"},
+        {"backwards", "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, "no range"},
         {"hole", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "hole"},
         {"overlap", "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "overlaps"},
-        {"trailing", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 9, "follow"},
+        {"trailing", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 5, "1 bytes follow"},
+        {"much trailing", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4 + (1 << 20), "1048576 bytes follow"},
         {"offsets", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4, "data_offsets"},
         {"shape no list", "{\"a\":{\"dtype\":\"F32\",\"shape\":4,\"data_offsets\":[0,4]}}", 4, "shape"},
         {"float dim", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1.0],\"data_offsets\":[0,4]}}", 4, "dim 0"},
         {"metadata no object", "{\"__metadata__\":3}", 0, "__metadata__"},
     };
-    const char zeros[32] = {0};
+    static const char zeros[4 + (1 << 20)];
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         ct_err err = {0};
         ct_st *st = NULL;
@@ -114,13 +121,118 @@ static void test_damaged(void **state)
             fail_msg("%s: status %s, message '%s'", rows[i].what, ct_status_name(status), err.message);
         }
     }
+    assert_int_equal(ct_st_open(alloc, "/nonexistent/x", &(ct_st *){NULL}, NULL), CT_ERR_NOT_FOUND);
+}
+
+static void refused(const char *says, const char *says_too)
+{
     ct_err err = {0};
     ct_st *st = NULL;
-    put_file("{}", UINT64_C(1) << 62, zeros, 0); /* a header longer than the file */
-    assert_int_equal(ct_st_open(alloc, path, &st, &err), CT_ERR_FORMAT);
-    assert_int_equal(cti_file_write_atomic(path, "abc", 3, NULL), CT_OK);
-    assert_int_equal(ct_st_open(alloc, path, &st, NULL), CT_ERR_FORMAT);
-    assert_int_equal(ct_st_open(alloc, "/nonexistent/x", &st, NULL), CT_ERR_NOT_FOUND);
+    const ct_status status = ct_st_open(alloc, path, &st, &err);
+    if (status != CT_ERR_FORMAT || strstr(err.message, path) == NULL || strstr(err.message, says) == NULL || strstr(err.message, says_too) == NULL) {
+        fail_msg("status %s, message '%s'; wanted '%s', '%s'", ct_status_name(status), err.message, says, says_too);
+    }
+}
+
+/* Lengths of the header that are not those of the file: told with both sizes, before anything of that size is asked for. */
+static void test_wrong_lengths(void **state)
+{
+    (void)state;
+    static const uint64_t lengths[] = {UINT64_MAX, UINT64_MAX - 7, UINT64_C(1) << 62, 200000000, 11, 3, 0}; /* 11: file size - 7 */
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        char says[32];
+        put_file("{}        ", lengths[i], "", 0); /* 18 bytes */
+        (void)snprintf(says, sizeof says, "%llu bytes", (unsigned long long)lengths[i]);
+        if (lengths[i] == 3) { /* right, with a blank: the rest is too much */
+            refused("7 bytes follow", "");
+        } else {
+            refused(says, "the file has 18");
+        }
+    }
+    assert_int_equal(cti_file_write_atomic(path, "", 0, NULL), CT_OK);
+    refused("0 bytes are too few", "cut short");
+    assert_int_equal(cti_file_write_atomic(path, "abcde", 5, NULL), CT_OK);
+    refused("5 bytes are too few", "cut short");
+}
+
+/* A file of which only the first bytes arrived says so, with what is there and what is wanted. */
+static void test_cut_anywhere(void **state)
+{
+    (void)state;
+    static const char header[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}";
+    const size_t whole = 8 + strlen(header) + 16;
+    char *bytes = NULL;
+    size_t size = 0;
+    put_file(header, strlen(header), "0123456789abcdef", 16);
+    assert_int_equal(cti_file_read(alloc, path, 0, &bytes, &size, NULL), CT_OK);
+    assert_int_equal(size, whole);
+    for (size_t cut = 0; cut < whole; cut++) {
+        char found[48], wanted[48];
+        assert_int_equal(cti_file_write_atomic(path, bytes, cut, NULL), CT_OK);
+        (void)snprintf(found, sizeof found, cut < 8 ? "%zu bytes are too few" : "the file has %zu", cut);
+        (void)snprintf(wanted, sizeof wanted, cut < 8 ? "8 are the least" : cut < whole - 16 ? "said to have %zu bytes" : "at least %zu are wanted",
+                       cut < whole - 16 ? strlen(header) : cut < whole - 8 ? whole - 8 : whole);
+        refused(found, wanted);
+        refused("cut short", "");
+    }
+    ct_alloc_free(alloc, bytes);
+}
+
+/* Tensors of dtypes that we do not hold are listed with their sizes and stop nobody who does not need them. */
+static void test_other_dtypes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *dtype;
+        size_t size;
+    } rows[] = {{"a", "F8_E4M3", 4}, {"b", "F8_E5M2", 4}, {"c", "F8_E8M0", 4}, {"d", "F32", 16}, {"e", "F4", 2}, {"f", "XYZ", 5}, {"g", "BOOL", 4}};
+    cti_str header = {.alloc = alloc};
+    ct_err err = {0};
+    ct_st *st = NULL;
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        cti_str_printf(&header, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[4],\"data_offsets\":[%zu,%zu]}", i > 0 ? "," : "{", rows[i].name, rows[i].dtype, at, at + rows[i].size);
+        at += rows[i].size;
+    }
+    cti_str_add(&header, "}");
+    static const char data[64] = {1, 2, 3};
+    put_file(cti_str_text(&header), header.len, data, at);
+    if (ct_st_open(alloc, path, &st, &err) != CT_OK) {
+        fail_msg("%s", err.message);
+    }
+    assert_int_equal(ct_st_n_tensors(st), sizeof rows / sizeof rows[0]);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const ct_st_tensor *t = ct_st_find(st, rows[i].name);
+        assert_string_equal(t->dtype_name, rows[i].dtype);
+        assert_int_equal(t->size_bytes, rows[i].size);
+        assert_int_equal(t->numel, 4);
+        assert_int_equal(t->dtype == CT_DTYPE_F32, i == 3);
+        assert_int_equal(t->dtype == CT_DTYPE_COUNT, i != 3);
+    }
+    ct_st_close(&st);
+    cti_str_deinit(&header);
+}
+
+/* Nothing at all, and several tensors without an element, are files like others. */
+static void test_empty(void **state)
+{
+    (void)state;
+    static const ct_st_spec specs[] = {{"a", CT_DTYPE_F32, 1, {0}}, {"b", CT_DTYPE_F32, 1, {0}}};
+    for (int32_t n = 0; n <= 2; n += 2) {
+        ct_err err = {0};
+        ct_st_writer *w = NULL;
+        ct_st *st = NULL;
+        int64_t size;
+        char hex[33];
+        assert_int_equal(ct_st_writer_open(alloc, path, specs, n, &w, &err), CT_OK);
+        assert_int_equal(ct_st_writer_finish(&w, &size, hex, &err), CT_OK);
+        if (ct_st_open(alloc, path, &st, &err) != CT_OK) {
+            fail_msg("%s", err.message);
+        }
+        assert_int_equal(ct_st_n_tensors(st), n);
+        assert_true(n == 0 || (ct_st_find(st, "a")->numel == 0 && ct_st_find(st, "b")->numel == 0));
+        ct_st_close(&st);
+    }
 }
 
 /* Bytes changed, cut and doubled: any status, no crash, and what opens stays within the file. */
@@ -158,7 +270,8 @@ int main(void)
 {
     alloc = ct_alloc_system();
     snprintf(path, sizeof path, "/tmp/ctitan-st-%d.safetensors", (int)getpid());
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged), cmocka_unit_test(test_wrong_lengths),
+                                       cmocka_unit_test(test_cut_anywhere), cmocka_unit_test(test_other_dtypes), cmocka_unit_test(test_empty),
                                        cmocka_unit_test(test_mutations)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     (void)unlink(path);

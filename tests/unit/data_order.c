@@ -188,6 +188,31 @@ static void shares_are_of_tokens(void **state)
     }
 }
 
+/* Very unequal weights: the small source is read again and again or hardly at all, never beyond its end, and never more than one draw off. */
+static void unequal_weights(void **state)
+{
+    ct_corpus *corpora[2] = {ids_corpus(*state, "a.jsonl", 0, 100, len_8), ids_corpus(*state, "b.jsonl", 1000, 100, len_8)};
+    static const double weights[] = {0.999, 0.001};
+    for (int swapped = 0; swapped < 2; swapped++) {
+        const ct_data_source sources[2] = {{corpora[0], weights[swapped]}, {corpora[1], weights[!swapped]}};
+        const ct_loader_options o = {.seq_len = 8, .rows = 1, .streams = 1, .n_local_streams = 1, .repeat = true};
+        ct_loader *loader = open_mix(sources, 2, &o);
+        ct_batch b = batch_make(8);
+        int n[2] = {0};
+        for (int draw = 1; draw <= 1000; draw++) {
+            must_next(loader, &b);
+            const int k = b.tokens[0] >= 1000;
+            assert_int_equal(b.tokens[0], 1000 * k + n[k] % 100);
+            n[k]++;
+            assert_true(n[0] <= weights[swapped] * draw + 1.0 && n[0] >= weights[swapped] * draw - 1.0);
+        }
+        batch_free(&b);
+        ct_loader_destroy(&loader);
+    }
+    ct_corpus_destroy(&corpora[0]);
+    ct_corpus_destroy(&corpora[1]);
+}
+
 /* A finite mix ends at the turn of the source that has ended. */
 static void finite_mix_ends(void **state)
 {
@@ -299,6 +324,7 @@ int main(void)
         IN_FOLDER(each_document_once),
         IN_FOLDER(same_batches_on_any_ranks),
         IN_FOLDER(shares_are_of_tokens),
+        IN_FOLDER(unequal_weights),
         IN_FOLDER(finite_mix_ends),
         IN_FOLDER(first_fit_by_hand),
         IN_FOLDER(nothing_fits),

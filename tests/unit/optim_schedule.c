@@ -38,6 +38,35 @@ static void test_examples(void **state)
     check(ct_lr_schedule_make(10, 2, -1.0, CT_LR_LINEAR, 0.1), floor_, 4);
 }
 
+/* Five steps up from a fifth, the peak at the fifth, five down; the last step that is taken is above the floor of 0. */
+static void test_peak_is_reached(void **state)
+{
+    (void)state;
+    const double wanted[] = {.2, .4, .6, .8, 1, 1, .8, .6, .4, .2};
+    check(ct_lr_schedule_make(10, 5, -1.0, CT_LR_LINEAR, 0.0), wanted, 10);
+}
+
+/* No warm-up, no decay, all warm-up, more warm-up or decay than steps, one step: finite, not negative, at most the peak. */
+static void test_borders(void **state)
+{
+    (void)state;
+    static const int64_t totals[] = {1, 2, 3, 10}, warmups[] = {0, 1, 2, 10, 200};
+    static const double ratios[] = {-1.0, 0.0, 0.3, 0.8, 1.0}, floors[] = {0.0, 0.1, 1.0};
+    for (size_t i = 0; i < 4 * 5 * 5 * 3 * 3; i++) {
+        const int64_t total = totals[i % 4], warmup = warmups[i / 4 % 5];
+        const double ratio = ratios[i / 20 % 5], least = floors[i / 100 % 3];
+        const ct_lr_schedule s = ct_lr_schedule_make(total, warmup, ratio, (ct_lr_decay)(i / 300), least);
+        double most = 0.0;
+        for (int64_t step = 0; step <= total + 1; step++) { /* and beyond the end, as after a resume with fewer steps */
+            const double f = ct_lr_factor(&s, step);
+            assert_true(isfinite(f) && f >= 0.0 && f <= 1.0);
+            assert_true(step >= total || f > 0.0);
+            most = f > most ? f : most;
+        }
+        assert_true(most == 1.0);
+    }
+}
+
 static void test_clamps(void **state)
 {
     (void)state;
@@ -141,7 +170,8 @@ static void test_cut(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_examples), cmocka_unit_test(test_clamps),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_examples), cmocka_unit_test(test_peak_is_reached), cmocka_unit_test(test_borders),
+                                       cmocka_unit_test(test_clamps),
                                        cmocka_unit_test(test_mesh), cmocka_unit_test(test_flat), cmocka_unit_test(test_cut)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

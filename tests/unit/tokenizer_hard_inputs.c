@@ -232,6 +232,32 @@ static void test_config_names_another_class(void **state)
     ct_alloc_free(alloc, json);
 }
 
+/* A list of ids that ends within a character, where each byte is an id: the bytes are exact, the text says U+FFFD, a stream waits for the rest. */
+static void test_cut_in_a_character(void **state)
+{
+    (void)state;
+    static const char emoji[] = "\xf0\x9f\x98\x80";
+    static const int32_t ids[4] = {0xf0, 0x9f, 0x98, 0x80};
+    ct_tokenizer *tok = bytes_with("");
+    cti_str out = {.alloc = alloc};
+    EXPECT(tok, emoji, 0, 0xf0, 0x9f, 0x98, 0x80);
+    for (int64_t n = 1; n <= 4; n++) {
+        ct_decode_stream stream = {0};
+        cti_str_reset(&out);
+        assert_int_equal(ct_tokenizer_decode(tok, ids, n, 0, &out, NULL), CT_OK);
+        assert_true(out.len == (size_t)n && memcmp(out.data, emoji, out.len) == 0);
+        cti_str_reset(&out);
+        for (int64_t i = 0; i < n; i++) {
+            assert_int_equal(out.len, 0);
+            assert_int_equal(ct_decode_stream_push(&stream, tok, ids[i], 0, &out, NULL), CT_OK);
+        }
+        ct_decode_stream_finish(&stream, &out);
+        assert_string_equal(cti_str_text(&out), n == 4 ? emoji : "\xef\xbf\xbd");
+    }
+    cti_str_deinit(&out);
+    ct_tokenizer_destroy(&tok);
+}
+
 /* Long runs, on a thread with a stack of 256 KiB, for three kinds of tokenizers. */
 static void *encode_long_runs(void *arg)
 {
@@ -337,6 +363,7 @@ int main(void)
                                        cmocka_unit_test(test_added_tokens_of_blanks),
                                        cmocka_unit_test(test_added_tokens_of_the_byte_alphabet),
                                        cmocka_unit_test(test_config_names_another_class),
+                                       cmocka_unit_test(test_cut_in_a_character),
                                        cmocka_unit_test(test_small_stack),
                                        cmocka_unit_test(test_memory_over_documents)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,6 +34,7 @@ typedef struct run_options {
     ct_dtype compute;
     int accumulation;
     bool keeps_gradients; /* though there is one micro-batch */
+    int n_valid[2];       /* labels that count in each row; 0 in both: all of them */
 } run_options;
 
 static void small_spec(ct_tree *tree, ct_component **out)
@@ -99,7 +100,8 @@ static void run(const run_options *o, double *losses, double *norms)
             for (int i = 0; i < rows * S; i++) {
                 const int at = m * rows * S + i;
                 tokens[i] = (at * 7 + at / 5) % 100;
-                labels[i] = ((at + 1) * 7 + (at + 1) / 5) % 100;
+                const int row = at / S, n_valid = o->n_valid[row];
+                labels[i] = o->n_valid[0] == 0 || at % S < n_valid ? ((at + 1) * 7 + (at + 1) / 5) % 100 : -100;
                 positions[i] = i % S;
             }
             for (int r = 0; r < rows; r++) {
@@ -107,7 +109,8 @@ static void run(const run_options *o, double *losses, double *norms)
                 memcpy(segments + 4 * r, row, sizeof row);
             }
             const int32_t n_segments = rows, first = m == 0;
-            const float inv = 1.0F / (float)(B * S);
+            const int n_labels = o->n_valid[0] == 0 ? B * S : o->n_valid[0] + o->n_valid[1];
+            const float inv = 1.0F / (float)n_labels;
             put(e, s, s->build.tokens, tokens);
             put(e, s, s->build.labels, labels);
             put(e, s, s->build.positions, positions);
@@ -141,7 +144,7 @@ static void test_losses_fall(void **state)
 {
     (void)state;
     double loss[N_STEPS], norm[N_STEPS];
-    run(&(run_options){ct_backend_ref(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false}, loss, norm);
+    run(&(run_options){ct_backend_ref(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {0}}, loss, norm);
     printf("loss %.6f .. %.6f, norm %.6f\n", loss[0], loss[N_STEPS - 1], norm[0]);
     assert_true(loss[0] > 6.5 && loss[0] < 9.0); /* near ln(2048) = 7.6 */
     assert_true(loss[N_STEPS - 1] < loss[0] - 0.1);
@@ -154,9 +157,9 @@ static void test_recompute_is_bitwise(void **state)
     double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
     for (int dtype = 0; dtype < 2; dtype++) {
         const ct_dtype compute = dtype == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16;
-        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, false}, loss, norm);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, false, {0}}, loss, norm);
         for (int mode = CT_RECOMPUTE_SELECTIVE; mode <= CT_RECOMPUTE_FULL; mode++) {
-            run(&(run_options){ct_backend_cpu(), (ct_recompute_mode)mode, compute, 1, false}, loss2, norm2);
+            run(&(run_options){ct_backend_cpu(), (ct_recompute_mode)mode, compute, 1, false, {0}}, loss2, norm2);
             assert_memory_equal(loss, loss2, sizeof loss);
             assert_memory_equal(norm, norm2, sizeof norm);
         }
@@ -168,11 +171,37 @@ static void test_accumulation(void **state)
 {
     (void)state;
     double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
-    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false}, loss, norm);
-    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2, false}, loss2, norm2);
+    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {0}}, loss, norm);
+    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2, false, {0}}, loss2, norm2);
     const double bound = (double)(B * S) * ct_dtype_unit_roundoff(CT_DTYPE_F32) * 4.0;
     assert_true(fabs(loss[0] - loss2[0]) <= bound * loss[0]);
     assert_true(fabs(norm[0] - norm2[0]) <= bound * norm[0]);
+}
+
+/* A micro-batch with few labels that count, or none, weighs as much as its labels: loss and gradients are those of one batch. */
+static void test_labels_weigh_the_same(void **state)
+{
+    (void)state;
+    double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS], alone[N_STEPS];
+    for (int n = 0; n <= 1; n++) {
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {S, n}}, loss, norm);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2, false, {S, n}}, loss2, norm2);
+        const double bound = (double)(B * S) * ct_dtype_unit_roundoff(CT_DTYPE_F32) * 4.0;
+        assert_true(isfinite(loss2[N_STEPS - 1]) && isfinite(norm2[N_STEPS - 1]));
+        assert_true(fabs(loss[0] - loss2[0]) <= bound * loss[0]);
+        assert_true(fabs(norm[0] - norm2[0]) <= bound * norm[0]);
+        /* and the one batch is the sum over its labels, over their number: 7 labels are 6 of one row and 1 of the other */
+        if (n == 0) {
+            memcpy(alone, loss, sizeof alone);
+        } else {
+            double first[N_STEPS];
+            run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {1, 1}}, first, norm);
+            double one[N_STEPS];
+            run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {1, 0}}, one, norm);
+            const double last_label = 2.0 * first[0] - one[0]; /* the loss of the second row's label */
+            assert_true(fabs(loss[0] - (S * alone[0] + last_label) / (S + 1)) <= 4.0 * bound * loss[0]);
+        }
+    }
 }
 
 /* Reading the gradient where it was made is what accumulating one micro-batch comes to, and needs no buffer for it. */
@@ -182,8 +211,8 @@ static void test_one_micro_batch(void **state)
     double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
     for (int dtype = 0; dtype < 2; dtype++) {
         const ct_dtype compute = dtype == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16;
-        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, false}, loss, norm);
-        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, true}, loss2, norm2);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, false, {0}}, loss, norm);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, true, {0}}, loss2, norm2);
         assert_memory_equal(loss, loss2, sizeof loss);
         assert_memory_equal(norm, norm2, sizeof norm);
     }
@@ -195,6 +224,7 @@ int main(void)
         cmocka_unit_test(test_losses_fall),
         cmocka_unit_test(test_recompute_is_bitwise),
         cmocka_unit_test(test_accumulation),
+        cmocka_unit_test(test_labels_weigh_the_same),
         cmocka_unit_test(test_one_micro_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
