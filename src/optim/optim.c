@@ -18,35 +18,36 @@ typedef struct emit {
     ct_value_id *acc;  /* per Flat group: accumulated gradient */
 } emit;
 
-/* group_of[param_index] for every member, by the first pattern found in its name. */
-static ct_status match_patterns(emit *e, ct_err *err)
+ct_status ct_optim_match(const ct_optim_group *groups, int32_t n_groups, const ct_flat_layout *l, int32_t *out_group_of, int32_t *out_n, ct_err *err)
 {
-    const ct_flat_layout *l = e->layout;
-    for (int32_t p = 0; p < e->spec->n_groups; p++) {
-        regex_t re;
-        if (regcomp(&re, e->spec->groups[p].pattern, REG_EXTENDED | REG_NOSUB) != 0) {
-            return CT_FAIL(err, CT_ERR_USAGE, "optimizer.param-groups.%d.pattern: '%s' is no regular expression", p,
-                           e->spec->groups[p].pattern);
+    for (int32_t i = 0; i < l->n_groups; i++) {
+        for (int32_t m = 0; m < l->groups[i].n_members; m++) {
+            out_group_of[l->groups[i].members[m].param_index] = -1;
         }
-        int32_t n_matched = 0;
+    }
+    for (int32_t p = 0; p < n_groups; p++) {
+        regex_t re;
+        if (regcomp(&re, groups[p].pattern, REG_EXTENDED | REG_NOSUB) != 0) {
+            return CT_FAIL(err, CT_ERR_USAGE, "optimizer.param-groups.%d.pattern: '%s' is no regular expression", p, groups[p].pattern);
+        }
+        out_n[p] = 0;
         for (int32_t i = 0; i < l->n_groups; i++) {
             for (int32_t m = 0; m < l->groups[i].n_members; m++) {
                 const ct_flat_member *member = &l->groups[i].members[m];
-                if (e->group_of[member->param_index] < 0 && regexec(&re, member->name, 0, NULL, 0) == 0) {
-                    e->group_of[member->param_index] = p;
-                    n_matched++;
+                if (out_group_of[member->param_index] < 0 && regexec(&re, member->name, 0, NULL, 0) == 0) {
+                    out_group_of[member->param_index] = p;
+                    out_n[p]++;
                 }
             }
         }
         regfree(&re);
-        if (n_matched == 0) {
-            return CT_FAIL(err, CT_ERR_USAGE, "optimizer.param-groups.%d.pattern: '%s' matches no parameter", p,
-                           e->spec->groups[p].pattern);
+        if (out_n[p] == 0) {
+            return CT_FAIL(err, CT_ERR_USAGE, "optimizer.param-groups.%d.pattern: '%s' matches no parameter", p, groups[p].pattern);
         }
     }
     for (int32_t i = 0; i < l->n_groups; i++) {
         for (int32_t m = 0; m < l->groups[i].n_members; m++) {
-            if (e->group_of[l->groups[i].members[m].param_index] < 0) {
+            if (out_group_of[l->groups[i].members[m].param_index] < 0) {
                 return CT_FAIL(err, CT_ERR_USAGE, "no optimizer.param-groups pattern matches the parameter '%s'",
                                l->groups[i].members[m].name);
             }
@@ -278,10 +279,10 @@ ct_status ct_optim_emit(ct_graph *g, const ct_flat_layout *layout, const ct_valu
     emit e = {.g = g, .layout = layout, .mesh = mesh, .spec = spec, .flats = flats, .grads = grads};
     e.group_of = ct_arena_alloc(ct_graph_arena(g), (size_t)n_params * sizeof *e.group_of, err);
     e.acc = ct_arena_alloc(ct_graph_arena(g), (size_t)layout->n_groups * sizeof *e.acc, err);
-    if (e.group_of == NULL || e.acc == NULL) {
+    int32_t *n_of = ct_arena_alloc(ct_graph_arena(g), (size_t)spec->n_groups * sizeof *n_of, err);
+    if (e.group_of == NULL || e.acc == NULL || n_of == NULL) {
         return CT_ERR_MEMORY;
     }
-    memset(e.group_of, 0xff, (size_t)n_params * sizeof *e.group_of);
-    CT_TRY(match_patterns(&e, err));
+    CT_TRY(ct_optim_match(spec->groups, spec->n_groups, layout, e.group_of, n_of, err));
     return emit_all(&e, loss, out_values, err);
 }

@@ -18,6 +18,11 @@ typedef struct ct_optim_group {
     double lr, beta1, beta2, eps, weight_decay;
 } ct_optim_group;
 
+/* out_group_of[param_index]: the group of each member of the layout; out_n[group]: how many it has.
+ * ERR_USAGE: a pattern is no regular expression, matches nothing that an earlier one left, or a parameter is matched by none. */
+CT_MUST_CHECK ct_status ct_optim_match(const ct_optim_group *groups, int32_t n_groups, const ct_flat_layout *layout, int32_t *out_group_of,
+                                       int32_t *out_n, ct_err *err);
+
 typedef struct ct_optim_spec {
     const ct_optim_group *groups;
     int32_t n_groups;
@@ -40,7 +45,7 @@ typedef struct ct_optim_values {
 /* BACKWARD: grads into GRAD "grad.<group>" (the parameters' dtype), loss into STATE "loss"; neither with one micro-batch. OPTIMIZER: loss and squared norm summed over
  * the data axes, clip, AdamW in place on the PARAMs with STATE "exp_avg.<group>" and "exp_avg_sq.<group>". A group whose gradient
  * is CT_NO_VALUE is not updated.
- * ERR_USAGE: a pattern is no regular expression, matches nothing, or a parameter is matched by none. */
+ * ERR_USAGE: as ct_optim_match. */
 CT_MUST_CHECK ct_status ct_optim_emit(ct_graph *graph, const ct_flat_layout *layout, const ct_value_id *flats,
                                       const ct_value_id *grads, ct_value_id loss, const ct_mesh *mesh,
                                       const ct_optim_spec *spec, ct_optim_values *out_values, ct_err *err);

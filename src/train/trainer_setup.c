@@ -179,15 +179,24 @@ static ct_status pick_compute_dtype(cti_trainer *t, const ct_backend *backend, c
     return CT_OK;
 }
 
-static void log_optimizer(const cti_trainer *t)
+/* Each group with the number of parameters that it takes. */
+static ct_status log_optimizer(const cti_trainer *t, ct_err *err)
 {
-    for (int32_t i = 0; i < t->n_groups; i++) {
+    int32_t *of = CT_NEW_ARRAY(t->alloc, int32_t, t->step->build.n_params + t->n_groups, err);
+    if (of == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    int32_t *n = of + t->step->build.n_params;
+    const ct_status st = ct_optim_match(t->groups, t->n_groups, t->step->layout, of, n, err);
+    for (int32_t i = 0; i < t->n_groups && st == CT_OK; i++) {
         char lr[32], b1[32], b2[32], eps[32], wd[32];
         const ct_optim_group *g = &t->groups[i];
         CT_INFO(t->log, "Optimizer AdamW: %d params [%s] {'lr': %s, 'betas': (%s, %s), 'eps': %s, 'weight_decay': %s}",
-                t->step->build.n_params, g->pattern, cti_format_f64(g->lr, lr), cti_format_f64(g->beta1, b1),
+                n[i], g->pattern, cti_format_f64(g->lr, lr), cti_format_f64(g->beta1, b1),
                 cti_format_f64(g->beta2, b2), cti_format_f64(g->eps, eps), cti_format_f64(g->weight_decay, wd));
     }
+    ct_alloc_free(t->alloc, of);
+    return st;
 }
 
 static void make_schedule(cti_trainer *t)
@@ -406,7 +415,7 @@ static ct_status setup(cti_trainer *t, ct_err *err)
     CT_TRY(built);
     CT_TRY(init_weights(t, err));
     log_device(t);
-    log_optimizer(t);
+    CT_TRY(log_optimizer(t, err));
     make_schedule(t);
     if (debug->print_shards) {
         cti_log_shards(t->log, t);

@@ -89,6 +89,34 @@ for name in export3 export8 export_tp; do
     cmp export1/checkpoint/step-1/config.json $name/checkpoint/step-1/config.json
 done
 
+# What one layout saved, another goes on from with the same bits of weights and moments: with a norm so small that gradients are cut to 0, a step
+# at rate 0 leaves the weights, and moments that are the loaded ones times their betas.
+still=("${shape[@]}" --training.steps 2 --training.max-norm 1e-60 --optimizer.lr 0 --checkpoint.exclude-from-loading dataloader --lr-scheduler.total-steps 2
+    --checkpoint.enable --checkpoint.interval 1 --checkpoint.no-last-save-model-only)
+resume() { # FROM NAME RANKS FLAGS...
+    local from=$1 name=$2 ranks=$3
+    shift 3
+    mkdir -p "$name/checkpoint"
+    cp -r "$from/checkpoint/step-1" "$name/checkpoint/"
+    go "$name" "$ranks" "${still[@]}" "$@"
+    grep -q 'Training starts at step 2' "$name.log" || fail "$name did not go on"
+}
+moves=("${shape[@]}" --training.steps 1 --lr-scheduler.total-steps 2 --checkpoint.enable --checkpoint.no-last-save-model-only)
+go from_one 1 "${moves[@]}"
+go from_two 2 "${moves[@]}"
+go from_tp3 3 "${moves[@]}" $tensor 3
+for from in from_one from_two from_tp3; do
+    resume $from ${from}_1 1
+    resume $from ${from}_3 3
+    resume $from ${from}_4 4 $tensor 2
+    resume $from ${from}_tp3 3 $tensor 3
+    for name in ${from}_3 ${from}_4 ${from}_tp3; do
+        "$bin" checkpoint diff ${from}_1/checkpoint/step-2 $name/checkpoint/step-2 >diff || { head -n 5 diff; fail "$name: other bits than on one rank"; }
+    done
+    if "$bin" checkpoint diff $from/checkpoint/step-1 ${from}_1/checkpoint/step-2 >diff; then fail 'no moment changed'; fi
+    ! grep -v '^optimizer\.\|tensors,' diff || fail "$from: weights changed"
+done
+
 # 5 steps of 2 ranks that have 2 rows of 16 each are 320 tokens, also where each is two ranks; rates are of a rank, and all ranks' are the whole.
 column() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } NR > 1 { print $c }' "$1/metrics.csv"; }
 seen=("${shape[@]}" --training.seq-len 16 --training.steps 5)
