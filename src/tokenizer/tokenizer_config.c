@@ -3,7 +3,7 @@
  * chat template, lengths) do not touch ids and are left alone. */
 #include "tokenizer/tokenizer_internal.h"
 
-/* Where the token is an added token already, tokenizer.json has said how it is matched; it only becomes special. */
+/* Where the token is an added token already, tokenizer.json has said how it is matched; it only becomes special (docs/differences.md). */
 static ct_status put_token(ct_tokenizer *tok, cti_added token, const char *where, ct_err *err)
 {
     for (size_t i = 0; i < tok->n_added; i++) {

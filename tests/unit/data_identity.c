@@ -96,6 +96,21 @@ static void tokenizer_json(void **state)
     assert_int_not_equal(identity(f, CT_ENCODE_DOCUMENT), hash);
 }
 
+/* Who says how a token of both files is matched (docs/differences.md). */
+static void flags_of_both(void **state)
+{
+    data_folder *f = *state;
+    put_json(f, TH_FIRST, GPT2, "false");
+    put(f, "tokenizer_config.json", CONFIG("false"));
+    const unsigned flags = CT_ENCODE_DOCUMENT | CT_ENCODE_MATCH_SPECIAL;
+    const uint64_t hash = identity(f, flags);
+    put(f, "tokenizer_config.json", CONFIG("true")); /* of one that is not special */
+    assert_int_not_equal(identity(f, flags), hash);
+    put(f, "tokenizer_config.json",
+        "{\"eos_token\": \"<eos>\", \"added_tokens_decoder\": {\"259\": {\"content\": \"<eos>\", \"lstrip\": true, \"special\": true}}}");
+    assert_int_equal(identity(f, flags), hash);
+}
+
 static void vocab_and_merges(void **state)
 {
     data_folder *f = *state;
@@ -165,6 +180,6 @@ static void ranks(void **state)
 int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
-    const struct CMUnitTest tests[] = {IN_FOLDER(tokenizer_json), IN_FOLDER(vocab_and_merges), IN_FOLDER(words), IN_FOLDER(ranks)};
+    const struct CMUnitTest tests[] = {IN_FOLDER(tokenizer_json), IN_FOLDER(flags_of_both), IN_FOLDER(vocab_and_merges), IN_FOLDER(words), IN_FOLDER(ranks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
