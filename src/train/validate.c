@@ -67,7 +67,17 @@ static ct_status run_batch(cti_trainer *t, double *out_sum, ct_err *err)
     return ct_runtime_read(t->engine->runtime, 1, v->eval->loss, out_sum, sizeof *out_sum, err);
 }
 
-static ct_status run_all(cti_trainer *t, ct_loader *loader, double *out_loss, int64_t *out_tokens, ct_err *err)
+/* Whether any rank was asked to stop: all leave the validation after the same batch. */
+static ct_status agree_to_stop(const cti_trainer *t, bool *out_stop, ct_err *err)
+{
+    int64_t asked = t->o.stop != NULL && *t->o.stop;
+    CT_TRY(ct_comm_all_reduce(t->world, &asked, &asked, 1, CT_DTYPE_I64, CT_REDUCE_SUM, NULL, err));
+    *out_stop = asked > 0;
+    return CT_OK;
+}
+
+/* Ranks that share the data have as many batches each. *out_stopped: left on request, with no loss. */
+static ct_status run_all(cti_trainer *t, ct_loader *loader, double *out_loss, int64_t *out_tokens, bool *out_stopped, ct_err *err)
 {
     cti_validator *v = &t->validator;
     const cti_validator_config *c = CTI_SECTION(t->root, "validator", validator);
@@ -84,6 +94,10 @@ static ct_status run_all(cti_trainer *t, ct_loader *loader, double *out_loss, in
         CT_TRY(run_batch(t, &batch, err));
         sum += batch;
         n_valid += v->batch.n_valid;
+        CT_TRY(agree_to_stop(t, out_stopped, err));
+        if (*out_stopped) {
+            return CT_OK;
+        }
     }
     const int64_t copies = t->mesh.world_size / ct_mesh_dp_degree(&t->mesh); /* ranks that share their rows */
     CT_TRY(ct_comm_all_reduce(t->world, &sum, &sum, 1, CT_DTYPE_F64, CT_REDUCE_SUM, NULL, err));
@@ -109,9 +123,10 @@ ct_status cti_validator_run(cti_trainer *t, int64_t step, ct_err *err)
     ct_loader *loader = NULL;
     double loss = 0.0;
     int64_t tokens = 0;
+    bool is_stopped = false;
     ct_status st = ct_loader_create(t->alloc, v->sources.items, v->sources.n, &processor, &v->loader_options, &loader, err);
     if (st == CT_OK) {
-        st = run_all(t, loader, &loss, &tokens, err);
+        st = run_all(t, loader, &loss, &tokens, &is_stopped, err);
     }
     ct_loader_destroy(&loader);
     CTI_PHASE_END(t, "eval", span, st == CT_OK);
@@ -120,6 +135,10 @@ ct_status cti_validator_run(cti_trainer *t, int64_t step, ct_err *err)
         return st;
     }
     const int64_t spent = cti_now_ns() - start;
+    if (is_stopped) { /* the next step saves and ends */
+        CT_INFO(t->log, "Validation after step %" PRId64 " is left: the run was asked to stop", step);
+        return CT_OK;
+    }
     cti_metrics_log_validation(&t->metrics, t->log, step, loss, (double)tokens, spent);
     cti_observer_validated(t, step, loss, (double)tokens / ((double)spent / 1e9));
     t->metrics.last_ns += spent; /* not training time */

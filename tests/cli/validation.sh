@@ -39,6 +39,20 @@ for layout in "--training.local-batch-size 1 --training.global-batch-size 2" "--
 done
 [ "$(wc -l <"$dir/both")" = 6 ] && [ "$(head -n 3 "$dir/both")" = "$(tail -n 3 "$dir/both")" ] || fail "layouts differ: $(cat "$dir/both")"
 
+# A request to stop does not wait for the end of a validation: the next step saves and ends.
+mkfifo "$dir/log"
+"$ctitan" train "${flags[@]}" "${own[@]}" --validator.steps 1000000000 --validator.dataloader.infinite --checkpoint.enable --dump-folder "$dir/g" 2>"$dir/log" &
+pid=$!
+while read -r line; do
+    printf '%s\n' "$line"
+    case $line in *"step:  1 "*) kill -TERM $pid ;; esac
+done <"$dir/log" >"$dir/left"
+rc=0
+wait $pid || rc=$?
+[ $rc = 75 ] || fail "asked to stop in a validation: exit code $rc: $(tail -n 3 "$dir/left")"
+grep -q 'Validation after step 1 is left' "$dir/left" || fail "asked to stop in a validation: $(tail -n 3 "$dir/left")"
+[ -e "$dir/g/checkpoint/step-2/manifest.json" ] || fail "no checkpoint after a request to stop: $(ls "$dir/g/checkpoint")"
+
 # What cannot be.
 refused() {
     local says=$1 rc=0
