@@ -84,7 +84,7 @@ static ct_status parse_one(int argc, char **argv, int *at, const ct_field *field
         return CT_ERR_MEMORY;
     }
     if (strncmp(arg, "--", 2) != 0) {
-        fprintf(stderr, "%s: an option that begins with -- is wanted\n", arg);
+        fprintf(stderr, "%s: an option that begins with -- is wanted (a pattern goes in quotes)\n", arg);
         return CT_ERR_USAGE;
     }
     char *equals = strchr(arg, '=');

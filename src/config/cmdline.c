@@ -234,7 +234,8 @@ static ct_status stray(parser *p)
         cti_problem_add(p->problems, "'%s': %s takes no value of its own, wanted %s=true or %s=false", token, flag,
                         flag, flag);
     } else {
-        cti_problem_add(p->problems, "'%s': %s takes one value and already has it", token, flag);
+        cti_problem_add(p->problems, "'%s': %s takes one value and already has it%s", token, flag,
+                        cti_ends_with(flag, "path") ? " (a pattern goes in quotes)" : "");
     }
     return CT_OK;
 }
