@@ -5,7 +5,6 @@
  *   main.c   the list of commands            cmd_train.c   train                cmd_run.c   run (the launcher)
  *   cmd_config.c  cmd_data.c  cmd_tokenizer.c  cmd_generate.c  cmd_overrides.c  cmd_plan.c  cmd_report.c
  *   cmd_download_assets.c  cmd_completion.c
- *   meet.h, meet_server.c, meet_client.c  how the launchers of several hosts meet
  *   env.c    what every command that trains needs: registry, plug-ins, folders
  */
 #ifndef CTI_CLI_CLI_H

@@ -7,8 +7,8 @@
  *     cti_meet_send(&client, "JOIN\t%d\t...", ...);
  *     while ((rc = cti_meet_take(&client, &message)) > 0) { ... }                 // when client.fd is readable
  */
-#ifndef CTI_CLI_MEET_H
-#define CTI_CLI_MEET_H
+#ifndef CTI_COMM_MEET_H
+#define CTI_COMM_MEET_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cli/meet.h"
+#include "comm/meet.h"
 
 int cti_meet_split(char *line, char *fields[CTI_MEET_MAX_FIELDS])
 {

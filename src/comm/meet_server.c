@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "cli/meet.h"
+#include "comm/meet.h"
 
 enum {
     MAX_STRANGERS = 64,
