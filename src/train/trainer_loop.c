@@ -222,6 +222,9 @@ ct_status cti_trainer_run(cti_trainer *t, ct_err *err)
                 training->steps);
     }
     cti_observer_start(t);
+    if (loaded == 0 && !CTI_SECTION(t->root, "debug", debug)->seed.is_set) {
+        CT_INFO(t->log, "Initial weights are drawn with seed %" PRIu64 " (--debug.seed %" PRIu64 " repeats them)", t->seed, t->seed);
+    }
     CT_INFO(t->log, "Training starts at step %" PRId64, loaded + 1);
     while (t->current_step < training->steps && !stop) {
         const int64_t step = t->current_step + 1;

@@ -304,8 +304,6 @@ static ct_status init_weights(cti_trainer *t, ct_err *err)
         }
         seed &= 0x7fffffff;
         CT_TRY(ct_comm_broadcast(t->world, &seed, 1, CT_DTYPE_I64, 0, NULL, err));
-        CT_INFO(t->log, "Initial weights are drawn with seed %" PRId64 " (--debug.seed %" PRId64 " repeats them)", seed,
-                seed);
     }
     t->seed = (uint64_t)seed;
     return cti_engine_init_weights(t->engine, t->step->layout, &t->step->build, t->mesh.coord[CT_AXIS_DP_SHARD], t->seed,
