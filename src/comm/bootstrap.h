@@ -44,9 +44,9 @@ typedef const char *(*ct_env_lookup)(void *ctx, const char *name);
  *
  * lookup  NULL: the process's environment. ctx is handed to it.
  *
- * Neither RANK nor WORLD_SIZE: rank 0 of 1. LOCAL_RANK and LOCAL_WORLD_SIZE may both be absent (one host is assumed).
+ * Neither RANK nor WORLD_SIZE: what mpirun (Open MPI, or a PMI) or srun set for several processes; on one host they need no MASTER_ADDR and
+ * MASTER_PORT. Without these, too: rank 0 of 1. LOCAL_RANK and LOCAL_WORLD_SIZE may both be absent (one host is assumed).
  * Fails: CT_ERR_USAGE naming the variable that is missing, is not a number, or contradicts another one.
- *        CT_ERR_UNSUPPORTED where mpirun or srun started several processes but RANK and WORLD_SIZE are not set.
  */
 CT_MUST_CHECK ct_status ct_place_from_env(ct_env_lookup lookup, void *ctx, ct_place *out_place, ct_err *err);
 

@@ -2,6 +2,7 @@
 /* RANK, WORLD_SIZE and the rest: read from the environment and held against each other. */
 #include <inttypes.h>
 
+#include "base/hash.h"
 #include "base/str.h"
 #include "comm/bootstrap.h"
 
@@ -60,26 +61,86 @@ static ct_status missing(const char *name, const char *because, ct_err *err)
     return CT_FAIL(err, CT_ERR_USAGE, "environment variable %s is missing: %s", name, because);
 }
 
-/* Several copies started by mpirun or srun that all believe to be rank 0 of 1 would overwrite each other's files. */
-static ct_status refuse_foreign_launchers(const env_reader *env, ct_err *err)
+/* What other launchers call RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE. */
+typedef struct foreign_launcher {
+    const char *name;
+    const char *names[4]; /* as above; NULL where it has none */
+    const char *job;      /* what all ranks of a run, and of no other, have alike */
+} foreign_launcher;
+
+static const foreign_launcher launchers[] = {
+    {"mpirun", {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"}, "PMIX_NAMESPACE"},
+    {"mpirun", {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}, "PMI_KVS"},
+    {"srun", {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL}, "SLURM_JOB_ID"},
+};
+
+/* The launcher that started several processes of which this is one; NULL: none. */
+static const foreign_launcher *find_launcher(const env_reader *env)
 {
-    static const struct {
-        const char *size_name, *rank_name, *launcher;
-    } launchers[] = {
-        {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun"},
-        {"PMI_SIZE", "PMI_RANK", "mpirun"},
-        {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"},
-    };
     for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
-        const char *size = read_text(env, launchers[i].size_name);
+        const char *size = read_text(env, launchers[i].names[1]);
         int64_t n;
         if (size != NULL && cti_parse_i64(size, &n) && n > 1) {
-            return CT_FAIL(err, CT_ERR_UNSUPPORTED,
-                           "%s started %" PRId64 " processes (%s), but RANK and WORLD_SIZE are not set: start them with "
-                           "`ctitan run`, or export RANK=$%s WORLD_SIZE=$%s MASTER_ADDR MASTER_PORT first",
-                           launchers[i].launcher, n, launchers[i].size_name, launchers[i].rank_name,
-                           launchers[i].size_name);
+            return &launchers[i];
         }
+    }
+    return NULL;
+}
+
+/* srun tells the tasks of each host as "4(x2),3": host by host in the order of SLURM_NODEID. */
+static bool tasks_of_node(const char *text, int64_t node, int *out)
+{
+    for (const char *at = text; *at != '\0';) {
+        int tasks = 0, hosts = 1, used = 0, more = 0;
+        if (sscanf(at, "%d%n", &tasks, &used) != 1 || tasks < 1) {
+            return false;
+        }
+        if (sscanf(at + used, "(x%d)%n", &hosts, &more) == 1 && more > 0) {
+            used += more;
+        }
+        if (hosts < 1 || (at[used] != '\0' && at[used] != ',')) {
+            return false;
+        }
+        if (node < hosts) {
+            *out = tasks;
+            return true;
+        }
+        node -= hosts;
+        at += used + (at[used] == ',');
+    }
+    return false;
+}
+
+/* Ranks from mpirun or srun. On one host nothing else is wanted: rank 0 serves the store at a port made from the job. */
+static ct_status read_launcher(const env_reader *env, const foreign_launcher *l, ct_place *p, ct_err *err)
+{
+    int *const to[4] = {&p->rank, &p->world_size, &p->local_rank, &p->local_world_size};
+    for (int i = 0; i < 4; i++) {
+        bool given = false;
+        if (l->names[i] != NULL) {
+            CT_TRY(read_int(env, l->names[i], i % 2, INT32_MAX, &given, to[i], err));
+            if (!given) {
+                return CT_FAIL(err, CT_ERR_USAGE, "environment variable %s is missing: %s is set, so that %s started this", l->names[i],
+                               l->names[1], l->name);
+            }
+            continue;
+        }
+        const char *node = read_text(env, "SLURM_NODEID"), *tasks = read_text(env, "SLURM_STEP_TASKS_PER_NODE");
+        int64_t n;
+        if (node == NULL || tasks == NULL || !cti_parse_i64(node, &n) || n < 0 || !tasks_of_node(tasks, n, to[i])) {
+            return CT_FAIL(err, CT_ERR_USAGE, "environment variables SLURM_NODEID and SLURM_STEP_TASKS_PER_NODE: they do not tell how many "
+                           "ranks this host has, found '%.60s' and '%.60s'", node != NULL ? node : "", tasks != NULL ? tasks : "");
+        }
+    }
+    if (p->rank >= p->world_size || p->local_world_size > p->world_size || p->local_rank >= p->local_world_size) {
+        return CT_FAIL(err, CT_ERR_USAGE, "%s says rank %d of %d, on this host %d of %d: these contradict each other", l->name, p->rank,
+                       p->world_size, p->local_rank, p->local_world_size);
+    }
+    const char *job = read_text(env, l->job);
+    if (p->local_world_size == p->world_size && job != NULL && read_text(env, "MASTER_ADDR") == NULL &&
+        read_text(env, "MASTER_PORT") == NULL) {
+        memcpy(p->master_addr, "localhost", sizeof "localhost");
+        p->master_port = 20000 + (int)(cti_hash64(job, strlen(job), 0) % 12000); /* below the ports that systems hand out */
     }
     return CT_OK;
 }
@@ -129,22 +190,27 @@ ct_status ct_place_from_env(ct_env_lookup lookup, void *ctx, ct_place *out_place
     if (has_size && !has_rank) {
         return missing("RANK", "WORLD_SIZE is set", err);
     }
-    if (!has_rank) {
-        CT_TRY(refuse_foreign_launchers(&env, err));
+    const foreign_launcher *launcher = has_rank ? NULL : find_launcher(&env);
+    if (launcher != NULL) {
+        CT_TRY(read_launcher(&env, launcher, &p, err));
     }
     if (p.rank >= p.world_size) {
         return CT_FAIL(err, CT_ERR_USAGE, "environment variable RANK: %d must be below WORLD_SIZE, %d", p.rank,
                        p.world_size);
     }
-    CT_TRY(read_local(&env, &p, err));
-    CT_TRY(copy_text(&env, "MASTER_ADDR", p.master_addr, sizeof p.master_addr, err));
-    CT_TRY(read_int(&env, "MASTER_PORT", 1, 65535, &has_port, &p.master_port, err));
+    if (launcher == NULL) {
+        CT_TRY(read_local(&env, &p, err));
+    }
+    if (p.master_port == 0) {
+        CT_TRY(copy_text(&env, "MASTER_ADDR", p.master_addr, sizeof p.master_addr, err));
+        CT_TRY(read_int(&env, "MASTER_PORT", 1, 65535, &has_port, &p.master_port, err));
+    }
     CT_TRY(copy_text(&env, "TORCHELASTIC_RUN_ID", p.run_id, sizeof p.run_id, err));
     CT_TRY(read_int(&env, "TORCHELASTIC_RESTART_COUNT", 0, INT32_MAX, &has_restart, &p.restart, err));
     if (p.world_size > 1 && p.master_addr[0] == '\0') {
         return missing("MASTER_ADDR", "WORLD_SIZE is above 1", err);
     }
-    if (p.world_size > 1 && !has_port) {
+    if (p.world_size > 1 && p.master_port == 0) {
         return missing("MASTER_PORT", "WORLD_SIZE is above 1", err);
     }
     const char *store = read_text(&env, "CTITAN_STORE");
