@@ -29,34 +29,50 @@ bool cti_source_spec(const char *text, size_t *out_path_len, double *out_weight)
     return *out_path_len > 0 && *out_weight > 0.0 && *out_weight < 1e300;
 }
 
+/* All that are wrong are named. */
 static bool specs_are_good(const cti_dataloader_config *d, cti_str *detail)
 {
+    bool are_good = true;
     for (int64_t i = 0; i < d->sources.n; i++) {
         size_t n;
         double weight;
         if (!cti_source_spec(d->sources.items[i], &n, &weight)) {
-            cti_str_printf(detail, "'%s'", d->sources.items[i]);
-            return false;
+            cti_str_printf(detail, "%s'%s'", are_good ? "" : ", ", d->sources.items[i]);
+            are_good = false;
         }
     }
-    return true;
+    return are_good;
 }
 
 static bool sources_are_good(cti_check_run *r)
 {
-    return specs_are_good(r->dataloader, r->detail) && specs_are_good(r->validator_data, r->detail);
+    return specs_are_good(r->dataloader, r->detail);
+}
+
+static bool validator_sources_are_good(cti_check_run *r)
+{
+    return specs_are_good(r->validator_data, r->detail);
 }
 
 static bool sources_are_few(cti_check_run *r)
 {
-    return r->dataloader->sources.n <= 64 && r->validator_data->sources.n <= 64;
+    return r->dataloader->sources.n <= 64;
+}
+
+static bool validator_sources_are_few(cti_check_run *r)
+{
+    return r->validator_data->sources.n <= 64;
 }
 
 /* One way to say where the documents are. */
 static bool sources_or_path(cti_check_run *r)
 {
-    return (r->dataloader->sources.n == 0 || r->dataloader->dataset_path == NULL) &&
-           (r->validator_data->sources.n == 0 || r->validator_data->dataset_path == NULL);
+    return r->dataloader->sources.n == 0 || r->dataloader->dataset_path == NULL;
+}
+
+static bool validator_sources_or_path(cti_check_run *r)
+{
+    return r->validator_data->sources.n == 0 || r->validator_data->dataset_path == NULL;
 }
 
 static bool dataset_is_local(cti_check_run *r)
@@ -196,11 +212,16 @@ const cti_check cti_data_checks[] = {
      "this data set would be downloaded, which is not there yet: give --dataloader.dataset-path, or take c4_test"},
     {"validation_is_local", "validator.dataloader.dataset validator.dataloader.dataset_path", validation_is_local,
      "this data set would be downloaded, which is not there yet: give --validator.dataloader.dataset-path, or take c4_test"},
-    {"sources_are_good", "dataloader.sources validator.dataloader.sources", sources_are_good,
-     "wanted PATH or PATH:WEIGHT with a weight above 0 and below 1e300"},
-    {"sources_are_few", "dataloader.sources validator.dataloader.sources", sources_are_few, "wanted at most 64"},
-    {"sources_or_path", "dataloader.sources dataloader.dataset_path validator.dataloader.sources validator.dataloader.dataset_path",
-     sources_or_path, "sources say where all the documents are: leave dataset-path out"},
+#define GOOD "wanted PATH or PATH:WEIGHT with a weight above 0 and below 1e300"
+#define ONE_WAY "sources say where all the documents are: leave dataset-path out"
+    {"sources_are_good", "dataloader.sources", sources_are_good, GOOD},
+    {"validator_sources_are_good", "validator.dataloader.sources", validator_sources_are_good, GOOD},
+    {"sources_are_few", "dataloader.sources", sources_are_few, "wanted at most 64"},
+    {"validator_sources_are_few", "validator.dataloader.sources", validator_sources_are_few, "wanted at most 64"},
+    {"sources_or_path", "dataloader.sources dataloader.dataset_path", sources_or_path, ONE_WAY},
+    {"validator_sources_or_path", "validator.dataloader.sources validator.dataloader.dataset_path", validator_sources_or_path, ONE_WAY},
+#undef GOOD
+#undef ONE_WAY
     {"streams_divide", "dataloader.streams", streams_divide, "must divide the rows of one micro-batch of all ranks"},
     {"validator_steps_fit", "validator.steps", validator_steps_fit, "wanted -1 or at least 1"},
     {"validation_ends", "validator.steps validator.dataloader.infinite", validation_ends,

@@ -29,7 +29,9 @@ static ct_status check_sources(const ct_data_source *sources, int32_t n_sources,
             return CT_FAIL(err, CT_ERR_RANGE, "the weight of source %d must be finite and above 0, found %g", i, sources[i].weight);
         }
         if (n < o->streams) {
-            return CT_FAIL(err, CT_ERR_DATA, "the dataset has %lld documents, fewer than the %lld streams", (long long)n,
+            char place[CTI_PLACE_BYTES];
+            ct_corpus_place(sources[i].corpus, 0, place, sizeof place);
+            return CT_FAIL(err, CT_ERR_DATA, "the dataset that begins at %s has %lld documents, fewer than the %lld streams", place, (long long)n,
                            (long long)o->streams);
         }
         if (o->bad_policy == CT_BAD_FAIL) {

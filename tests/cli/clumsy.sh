@@ -58,3 +58,11 @@ refused 1 "'nowhere' does not exist" generate --checkpoint nowhere --prompt hi
 mkdir export
 : >export/model.safetensors
 refused 1 "'export' holds no whole checkpoint, but weights in Hugging Face's layout" checkpoint show export
+
+# All that is wrong is named, and nothing that is right.
+train="train --module llama3 --config llama3_debugmodel --training.seq-len 32 --training.local-batch-size 2 --dump-folder run"
+# shellcheck disable=SC2086
+refused 2 "('docs.jsonl:-1', 'set:nan')" $train --dataloader.sources docs.jsonl:-1 set:nan
+grep -q validator err && fail 'settings of the validator are blamed'
+# shellcheck disable=SC2086
+refused 1 "begins at 'docs.jsonl' line 1 has 1 documents, fewer than the 2 streams" $train --dataloader.sources "$share/demo.jsonl" docs.jsonl --dataloader.streams 2
