@@ -372,6 +372,28 @@ static ct_status check_ranks(const cti_run_options *o, ct_err *err)
                                o->n_ranks - 1);
 }
 
+/* As torchrun: PET_NNODES=2 is --nnodes 2, where the command line does not say otherwise; PET_STANDALONE=1 is --standalone. */
+static ct_status take_environment(cti_run_options *o, ct_err *err)
+{
+    for (int i = 0; i < N_FLAGS; i++) {
+        char name[48];
+        const int n = snprintf(name, sizeof name, "PET_%s", flags[i].name); /* fits */
+        for (int k = 0; k < n; k++) {
+            name[k] = name[k] >= 'a' && name[k] <= 'z' ? (char)(name[k] - 'a' + 'A') : name[k];
+        }
+        const char *value = getenv(name);
+        if (i == FLAG_help || value == NULL || value[0] == '\0' || (!flags[i].has_value && strcmp(value, "1") != 0)) {
+            continue;
+        }
+        const ct_status st = take_flag(i, value, o, err);
+        if (st != CT_OK) {
+            ct_err_prefix(err, "environment variable %s", name);
+            return st;
+        }
+    }
+    return CT_OK;
+}
+
 ct_status cti_run_parse(const ct_alloc *alloc, int argc, char **argv, cti_run_options *o, ct_err *err)
 {
     memset(o, 0, sizeof *o);
@@ -385,6 +407,7 @@ ct_status cti_run_parse(const ct_alloc *alloc, int argc, char **argv, cti_run_op
         o->shown[i] = true;
     }
     (void)snprintf(o->run_id_buf, sizeof o->run_id_buf, "run-%d-%" PRId64, (int)getpid(), cti_wall_ms() % 1000000); /* fits */
+    CT_TRY(take_environment(o, err));
     int at = 1;
     while (at < argc && argv[at][0] == '-' && strcmp(argv[at], "-m") != 0 && strcmp(argv[at], "--module") != 0) {
         const char *value;

@@ -48,6 +48,17 @@ wait
 [ "$(cat code.a code.b)" = "0
 0" ] || fail "master_addr"
 
+# Flags from the environment, as torchrun reads them; the command line goes first.
+rm -f out.* err.* code.*
+export PET_NNODES=2 PET_RDZV_ENDPOINT=127.0.0.1:$port PET_NPROC_PER_NODE=1 PET_RDZV_BACKEND=c10d
+node a --no-python sh -c "$show" &
+node b --nproc_per_node 2 --no-python sh -c "$show"
+wait
+PET_NNODES=x node c --no-python true
+unset PET_NNODES PET_RDZV_ENDPOINT PET_NPROC_PER_NODE PET_RDZV_BACKEND
+[ "$(cat code.a) $(cat code.b) $(cat code.c)" = "0 0 2" ] && [ "$(cat out.a out.b | wc -l)" = 3 ] || fail "PET_ variables"
+says c "environment variable PET_NNODES: "
+
 # A failure on either ends both with its code; both name the rank.
 pair 9 9 "--node_rank 0 --nproc_per_node 2" "--node_rank 1" '[ $RANK = 2 ] && exit 9; exec sleep 50'
 for n in a b; do says $n "rank 2 (local rank 0, pid "; says $n "ended with exit code 9"; done
