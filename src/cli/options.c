@@ -76,8 +76,8 @@ static void complain_unknown(const char *arg, const ct_field *fields, size_t n)
 }
 
 /* One option at argv[*at]; moves *at past it. */
-static ct_status parse_one(int argc, char **argv, int *at, const ct_field *fields, size_t n, void *values, ct_arena *arena,
-                           ct_err *err)
+static ct_status parse_one(int argc, char **argv, int *at, const ct_field *fields, size_t n, void *values, const cti_command_help *help,
+                           ct_arena *arena, ct_err *err)
 {
     char *arg = ct_arena_strdup(arena, argv[(*at)++], err);
     if (arg == NULL) {
@@ -110,6 +110,10 @@ static ct_status parse_one(int argc, char **argv, int *at, const ct_field *field
             n_tokens++;
         }
     }
+    if (help_for(f->help, help->sub_command) == NULL) {
+        fprintf(stderr, "%s: is an option of %.*s, not of %s\n", arg, (int)strcspn(f->help, ":"), f->help, help->sub_command);
+        return CT_ERR_USAGE;
+    }
     if (n_tokens == 0) {
         fprintf(stderr, "%s: a value is wanted\n", arg);
         return CT_ERR_USAGE;
@@ -137,7 +141,7 @@ ct_status cti_options_parse(int argc, char **argv, const ct_field *fields, size_
     }
     bool is_bad = false;
     for (int at = 1; at < argc;) {
-        const ct_status st = parse_one(argc, argv, &at, fields, n, values, arena, err);
+        const ct_status st = parse_one(argc, argv, &at, fields, n, values, help, arena, err);
         if (st == CT_ERR_MEMORY) {
             return st;
         }

@@ -46,6 +46,8 @@ wait $gone
 # Words
 [ "$("$bin" tokenizer encode "$share/tokenizer" -- --eos)" = "$(printf %s --eos | "$bin" tokenizer encode "$share/tokenizer" -)" ] || fail "no text behind --"
 refused 2 'nearest is --vocab-size' tokenizer train docs.jsonl --vocab_sise 300
+refused 2 '--vocab-size: is an option of train, not of encode' tokenizer encode "$share/tokenizer" hi --vocab-size 300
+refused 2 '--output: is an option of tokenize, not of inspect' data inspect docs.jsonl --output set
 refused 2 "wanted bash or zsh, found 'fish'" completion fish
 refused 2 'wanted bash or zsh, found nothing' completion
 "$bin" checkpoint show --help | grep -q '^usage: ctitan checkpoint show' || fail 'no help behind a sub-command'
