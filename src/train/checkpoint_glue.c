@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a run begins, and what saving and loading share. */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,7 +21,7 @@ ct_status cti_all_or_none(cti_trainer *t, ct_status mine, ct_err *err)
     if (mine != CT_OK) {
         return mine;
     }
-    return failed ? CT_FAIL(err, CT_ERR_PEER, "another rank could not save its part of the checkpoint") : CT_OK;
+    return failed ? CT_FAIL(err, CT_ERR_PEER, "another rank failed at its part of the checkpoint") : CT_OK;
 }
 
 char *cti_checkpoint_folder(cti_trainer *t, ct_err *err)
@@ -86,6 +87,30 @@ static ct_status check_writable(const char *folder, ct_err *err)
                : CT_FAIL(err, CT_ERR_IO, "checkpoints cannot be saved: folder '%s' cannot be written: %s", folder, strerror(errno));
 }
 
+/* All ranks must see one folder: each writes its part there, and rank 0 makes one checkpoint of the parts. Found before the first step, too. */
+static ct_status check_shared(cti_trainer *t, const char *folder, ct_err *err)
+{
+    int64_t token = cti_now_ns();
+    cti_str path = {.alloc = t->alloc};
+    CT_TRY(ct_comm_broadcast(t->world, &token, 1, CT_DTYPE_I64, 0, NULL, err));
+    cti_str_printf(&path, "%s/.tmp-step-0-shared-%" PRIx64, folder, (uint64_t)token); /* named as what a save leaves, which the next one removes */
+    ct_status st = cti_str_check(&path, err);
+    if (st == CT_OK && t->mesh.rank == 0) {
+        st = cti_file_write_atomic(path.data, "", 0, err);
+    }
+    st = cti_all_or_none(t, st, err);
+    if (st == CT_OK && t->mesh.rank > 0 && !cti_path_exists(path.data)) {
+        st = CT_FAIL(err, CT_ERR_IO, "checkpoints cannot be saved: the folder is not shared: what rank 0 writes into '%s' is not there for rank %" PRId64 " "
+                     "(--dump-folder, --checkpoint.folder)", folder, t->mesh.rank);
+    }
+    const ct_status all = cti_all_or_none(t, st, err);
+    if (t->mesh.rank == 0 && path.data != NULL) {
+        (void)unlink(path.data); /* or the next save does it */
+    }
+    cti_str_deinit(&path);
+    return all;
+}
+
 ct_status cti_trainer_load(cti_trainer *t, ct_err *err)
 {
     const cti_checkpoint_config *c = CTI_SECTION(t->root, "checkpoint", checkpoint);
@@ -95,6 +120,7 @@ ct_status cti_trainer_load(cti_trainer *t, ct_err *err)
     ct_status st = folder == NULL ? CT_ERR_MEMORY : CT_OK;
     if (st == CT_OK && c->enable && !c->load_only) {
         st = cti_all_or_none(t, t->mesh.rank == 0 ? check_writable(folder, err) : CT_OK, err);
+        st = st == CT_OK && t->mesh.world_size > 1 ? check_shared(t, folder, err) : st;
     }
     if (st == CT_OK && c->enable) {
         st = find_resume(t, folder, &step, err);

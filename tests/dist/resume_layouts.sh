@@ -56,3 +56,19 @@ for f in a/checkpoint/step-*/*.safetensors; do truncate -s 900 "$f"; done
 code=0
 one --training.steps 6 --dump-folder a >e.log 2>&1 || code=$?
 [ $code = 1 ] && grep -q 'can be resumed from' e.log && ! grep -q 'Training starts' e.log || { cat e.log; exit 1; }
+
+# Ranks that do not see one folder are told before the first step, not at the first save.
+code=0
+for only in "" 1; do
+    rm -rf apart
+    # shellcheck disable=SC2016
+    APART=$only BIN=$bin "$bin" run --nproc_per_node=2 --rdzv_endpoint=localhost:0 --no-python bash -c \
+        'exec "$BIN" train "$@" --dump-folder "apart/$((RANK * ${APART:-0}))"' bash "${common[@]}" --training.local-batch-size 1 --training.steps 4 \
+        --checkpoint.interval 1 --checkpoint.keep-latest-k 2 >f.log 2>&1 || code=$?
+    if [ -z "$only" ]; then
+        [ $code = 0 ] && [ "$(ls -A apart/0/checkpoint | tr '\n' ' ')" = 'step-3 step-4 ' ] || { tail f.log; ls -A apart/0/checkpoint; exit 1; }
+    else
+        [ $code != 0 ] && grep -q "the folder is not shared: what rank 0 writes into 'apart/1/checkpoint' is not there for rank 1" f.log &&
+            ! grep -q 'step:  1' f.log && [ -z "$(ls -A apart/*/checkpoint 2>/dev/null | grep -v ':$' || true)" ] || { tail f.log; ls -AR apart; exit 1; }
+    fi
+done

@@ -71,6 +71,14 @@ static bool run_gradient(const op_case *c, op_result *r, double *bounds[OP_MAX_O
     return r->status == CT_OK;
 }
 
+static op_result run_on(const ct_backend *b, const op_case *c)
+{
+    op_result r;
+    op_execute_once(b, c, OP_NO_ALIAS, &r);
+    assert_int_equal(r.status, CT_OK);
+    return r;
+}
+
 /* forward's input k is the gradient op's input from[k]; its output k is the gradient of forward input of[k]. */
 typedef struct gradient_row {
     int32_t forward, gradient, n_in, from[6], n_grad, of[3];
@@ -122,6 +130,39 @@ static void test_rmsnorm(void **state)
     (void)state;
     check_row(&ROWS[0]);
 }
+/* Weights of 0 and next to 0, and a row of zeros: nothing is divided by a weight, and eps holds the row. */
+static void test_rmsnorm_zeros(void **state)
+{
+    (void)state;
+    enum { T = 3, D = 4 };
+    ct_arena *arena = NULL;
+    assert_int_equal(ct_arena_create(ct_alloc_system(), 0, &arena, NULL), CT_OK);
+    const ct_attrs_rmsnorm attrs = {.eps = 1e-2};
+    op_case forward = op_case_begin(arena, 5, CT_OP_rmsnorm, CT_DTYPE_F64, &attrs);
+    const ct_tensor *x = op_add_f(&forward, 1.0, OP_DIMS(T, D)), *w = op_add_f(&forward, 1.0, OP_DIMS(D));
+    op_set(w, 0, 0.0);
+    op_set(w, 1, 1e-30);
+    for (int i = 0; i < D; i++) {
+        op_set(x, D + i, 0.0);
+    }
+    const op_result y = run_on(ct_backend_ref(), &forward);
+    op_case back = op_case_begin(arena, 6, CT_OP_rmsnorm_grad, CT_DTYPE_F64, NULL);
+    const ct_tensor *dy = op_add_f(&back, 1.0, OP_DIMS(T, D));
+    (void)op_add_data(&back, CT_DTYPE_F64, true, x->data, OP_DIMS(T, D));
+    (void)op_add_data(&back, CT_DTYPE_F64, true, w->data, OP_DIMS(D));
+    (void)op_add_data(&back, CT_DTYPE_F32, false, y.out[1].data, OP_DIMS(T));
+    op_result r;
+    double *bounds[OP_MAX_OUT];
+    assert_true(run_gradient(&back, &r, bounds));
+    for (int32_t k = 0; k < 2; k++) {
+        for (int64_t i = 0; i < op_numel(&r.out[k]); i++) {
+            assert_true(isfinite(op_get(&r.out[k], i)));
+        }
+        check_gradient(&forward, dy, k, &r.out[k], bounds[k]);
+    }
+    ct_arena_destroy(&arena);
+}
+
 static void test_silu_mul(void **state)
 {
     (void)state;
@@ -168,14 +209,6 @@ static void test_loss(void **state)
         }
     }
     assert_true(n_run >= 4);
-}
-
-static op_result run_on(const ct_backend *b, const op_case *c)
-{
-    op_result r;
-    op_execute_once(b, c, OP_NO_ALIAS, &r);
-    assert_int_equal(r.status, CT_OK);
-    return r;
 }
 
 static void assert_near(double found, double wanted, double scale)
@@ -289,7 +322,7 @@ static void test_linear(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rmsnorm), cmocka_unit_test(test_silu_mul), cmocka_unit_test(test_swiglu), cmocka_unit_test(test_sdpa),
+        cmocka_unit_test(test_rmsnorm), cmocka_unit_test(test_rmsnorm_zeros), cmocka_unit_test(test_silu_mul), cmocka_unit_test(test_swiglu), cmocka_unit_test(test_sdpa),
         cmocka_unit_test(test_sdpa_tnd), cmocka_unit_test(test_loss), cmocka_unit_test(shared_vocabulary),    cmocka_unit_test(test_linear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
