@@ -27,22 +27,21 @@ static ct_status qkv_build(const ct_component *self, ct_build *b, const ct_value
     return param_linear(b, "wv.weight", in[0], c->n_kv_heads * c->head_dim, c->dim, c->init_std, &out[2], err);
 }
 
-void cti_rope_frequencies(const cti_rope_config *c, float *out_freqs)
+void cti_rope_frequencies(const cti_rope_config *c, double *out_freqs)
 {
     const bool llama = strcmp(c->scaling, "llama") == 0;
     for (int64_t j = 0; j < c->head_dim / 2; j++) {
-        const float exponent = (float)(2 * j) / (float)c->head_dim;
-        float f = 1.0f / (float)pow(c->theta, (double)exponent);
+        double f = pow(c->theta, -2.0 * (double)j / (double)c->head_dim);
         if (llama) { /* Llama 3.1: stretch long wavelengths, keep short ones, blend between */
             const double two_pi = 6.283185307179586476925286766559;
-            const double wavelength = two_pi / (double)f;
+            const double wavelength = two_pi / f;
             const double original = (double)c->original_max_position_embeddings;
             if (wavelength > original / c->low_freq_factor) {
-                f = (float)((double)f / c->scaling_factor);
+                f = f / c->scaling_factor;
             } else if (wavelength >= original / c->high_freq_factor) {
                 const double m =
                     (original / wavelength - c->low_freq_factor) / (c->high_freq_factor - c->low_freq_factor);
-                f = (float)((1.0 - m) * (double)f / c->scaling_factor + m * (double)f);
+                f = (1.0 - m) * f / c->scaling_factor + m * f;
             }
         }
         out_freqs[j] = f;
@@ -53,7 +52,7 @@ ct_status cti_rope_table(const ct_component *self, float *data, int64_t n, ct_er
 {
     const cti_rope_config *c = ct_component_values(self);
     const int64_t half = c->head_dim / 2;
-    float freqs[1024];
+    double freqs[1024];
     if (half < 1 || half > 1024 || n % (2 * half) != 0) {
         return CT_FAIL(err, CT_ERR_SHAPE, "rope: head_dim is %" PRId64 ", an even number from 2 to 2048 is wanted",
                        c->head_dim);
@@ -61,9 +60,9 @@ ct_status cti_rope_table(const ct_component *self, float *data, int64_t n, ct_er
     cti_rope_frequencies(c, freqs);
     for (int64_t pos = 0; pos < n / (2 * half); pos++) {
         for (int64_t j = 0; j < half; j++) {
-            const float angle = (float)pos * freqs[j];
-            data[(pos * half + j) * 2] = (float)cos((double)angle);
-            data[(pos * half + j) * 2 + 1] = (float)sin((double)angle);
+            const double angle = (double)pos * freqs[j]; /* in f32 it would be off by up to 0.004 at position 131071 */
+            data[(pos * half + j) * 2] = (float)cos(angle);
+            data[(pos * half + j) * 2 + 1] = (float)sin(angle);
         }
     }
     return CT_OK;

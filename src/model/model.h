@@ -135,9 +135,9 @@ CT_MUST_CHECK ct_status cti_llama3_build(ct_tree *tree, ct_component *spec, ct_e
 /* Registers llama3's classes and registry functions (registry_llama3.c). */
 CT_MUST_CHECK ct_status cti_register_llama3(ct_registry *registry, ct_err *err);
 
-/* Rotary frequencies theta^(-2j/h), j < h/2, in f32 arithmetic, scaled as the fields say (llama: Llama 3.1's rule). */
-void cti_rope_frequencies(const cti_rope_config *config, float *out_freqs);
-/* table [L, h/2, 2] of (cos, sin) of f32(position * frequency). */
+/* Rotary frequencies theta^(-2j/h), j < h/2, scaled as the fields say (llama: Llama 3.1's rule). */
+void cti_rope_frequencies(const cti_rope_config *config, double *out_freqs);
+/* table [L, h/2, 2] of (cos, sin) of position * frequency, each rounded once. */
 ct_status cti_rope_table(const ct_component *self, float *data, int64_t n, ct_err *err);
 
 /* Counts, made by building the model's graph without any memory behind it. */

@@ -190,10 +190,15 @@ static ct_status step_and_tell(cti_trainer *t, int64_t loaded, double *out_loss,
     const int64_t step = t->current_step + 1;
     const bool is_logged = step == 1 || step == loaded + 1 || step % CTI_SECTION(t->root, "metrics", metrics)->log_freq == 0;
     double norm, max_loss;
-    CT_TRY(cti_trainer_step(t, out_loss, &norm, err));
-    const int64_t start = CTI_PHASE_BEGIN(t, "collect_dist_metrics");
-    const ct_status st = agree(t, out_stop, &max_loss, err);
-    CTI_PHASE_END(t, "collect_dist_metrics", start, st == CT_OK);
+    ct_status st = cti_trainer_step(t, out_loss, &norm, err);
+    if (st == CT_OK) {
+        const int64_t start = CTI_PHASE_BEGIN(t, "collect_dist_metrics");
+        st = agree(t, out_stop, &max_loss, err);
+        CTI_PHASE_END(t, "collect_dist_metrics", start, st == CT_OK);
+    }
+    if (st == CT_ERR_PEER || st == CT_ERR_TIMEOUT) { /* which rank and which collective it says; here is when */
+        ct_err_prefix(err, "step %" PRId64, step);
+    }
     CT_TRY(st);
     if (is_logged) {
         log_step(t, step, *out_loss, max_loss, norm);

@@ -260,6 +260,39 @@ static void embedding_rows(void **state)
 }
 
 /* The same kernels where they write past the caches, as they do with results of many MiB. */
+/* Small inputs, whose mean square is of the order of eps, in both floats; and weights of 0 and next to 0 with a row of zeros, backwards. */
+static void small_norms(void **state)
+{
+    (void)state;
+    for (int f = 0; f < 2; f++) {
+        for (int64_t d = 4; d <= 32; d += 28) {
+            ct_arena *arena = arena_new();
+            const ct_attrs_rmsnorm attrs = {.eps = 1e-5};
+            op_case c = op_case_begin(arena, 900, CT_OP_rmsnorm, FLOATS[f], &attrs);
+            const ct_tensor *x = op_add_f(&c, d == 4 ? 1.0 : 0.058, OP_DIMS(9, d)), *w = op_add_f(&c, 1.0, OP_DIMS(d));
+            op_set(w, 0, 0.0);
+            op_set(w, 1, 1e-30);
+            for (int64_t i = 0; i < d; i++) {
+                op_set(x, d + i, 0.0);
+            }
+            check(&c);
+            op_result y, grads;
+            op_execute_once(ct_backend_ref(), &c, OP_NO_ALIAS, &y);
+            op_case back = op_case_begin(arena, 901, CT_OP_rmsnorm_grad, FLOATS[f], NULL);
+            (void)op_add_f(&back, 1.0, OP_DIMS(9, d));
+            (void)op_add_data(&back, FLOATS[f], true, x->data, OP_DIMS(9, d));
+            (void)op_add_data(&back, FLOATS[f], true, w->data, OP_DIMS(d));
+            (void)op_add_data(&back, CT_DTYPE_F32, false, y.out[1].data, OP_DIMS(9));
+            check(&back);
+            op_execute_once(ct_backend_ref(), &back, OP_NO_ALIAS, &grads);
+            for (int64_t i = 0; i < 9 * d; i++) {
+                assert_true(isfinite(op_get(&grads.out[0], i)));
+            }
+            ct_arena_destroy(&arena);
+        }
+    }
+}
+
 static void past_the_caches(void **state)
 {
     static const int32_t OPS[] = {CT_OP_rope, CT_OP_rotary_mul, CT_OP_cast, CT_OP_embedding, CT_OP_qkv_rope, CT_OP_swiglu, CT_OP_rmsnorm};
@@ -281,7 +314,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matmul_tiles), cmocka_unit_test(attention_borders), cmocka_unit_test(loss_chunks),
-        cmocka_unit_test(pointwise_tails), cmocka_unit_test(norm_rows), cmocka_unit_test(split_rows), cmocka_unit_test(past_the_caches), cmocka_unit_test(embedding_rows),
+        cmocka_unit_test(pointwise_tails), cmocka_unit_test(norm_rows), cmocka_unit_test(small_norms), cmocka_unit_test(split_rows), cmocka_unit_test(past_the_caches), cmocka_unit_test(embedding_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -286,10 +286,10 @@ static void test_rope_frequencies(void **state)
     json_t *json = recorded();
     const cti_rope_config c = {.head_dim = 16, .theta = 500000.0, .scaling = "llama", .scaling_factor = is_tied ? 32.0 : 8.0,
                                .low_freq_factor = 1.0, .high_freq_factor = 4.0, .original_max_position_embeddings = 8192};
-    float freqs[8];
+    double freqs[8];
     cti_rope_frequencies(&c, freqs);
     for (size_t j = 0; j < 8; j++) { /* a few roundings of pow, division and the blend, each of 2^-24 */
-        close_to("frequency", (double)freqs[j], json_number_value(json_array_get(json_object_get(json, "inv_freq"), j)),
+        close_to("frequency", freqs[j], json_number_value(json_array_get(json_object_get(json, "inv_freq"), j)),
                  16.0 * ct_dtype_unit_roundoff(CT_DTYPE_F32));
     }
     json_decref(json);

@@ -109,7 +109,7 @@ static void test_rope(void **state)
     } rows[] = {{"llama3_8b", 128, 29, 35, 8, 2.166570764e-3, 3.068925989e-7}, {"llama3_1b", 64, 15, 18, 32, 1.290547928e-3, 9.418306725e-8}};
     for (size_t i = 0; i < N_OF(rows); i++) {
         world w;
-        float f[64];
+        double f[64];
         open_run(&w, rows[i].config, true, 0, NULL);
         const cti_rope_config *c = ct_component_values(ct_component_find(w.run.root, "model_spec.model.layers.0.attention.rope"));
         assert_int_equal(c->head_dim, rows[i].head_dim);
@@ -117,7 +117,7 @@ static void test_rope(void **state)
         cti_rope_frequencies(c, f);
         for (int64_t j = 0; j < c->head_dim / 2; j++) {
             const double plain = pow(500000.0, -2.0 * (double)j / (double)c->head_dim);
-            const double ratio = (double)f[j] / plain, slack = 8 * 1.2e-7; /* a few roundings of floats */
+            const double ratio = f[j] / plain, slack = 8 * 1.2e-7; /* a few roundings of floats */
             if (j < rows[i].first_blended) {
                 assert_true(fabs(ratio - 1) < slack);
             } else if (j >= rows[i].first_stretched) {
@@ -126,10 +126,34 @@ static void test_rope(void **state)
                 assert_true(ratio < 1 - slack && ratio * rows[i].factor > 1 + slack);
             }
         }
-        assert_true(fabs((double)f[rows[i].first_blended] / rows[i].blended - 1) < 1e-6);
-        assert_true(fabs((double)f[c->head_dim / 2 - 1] / rows[i].last - 1) < 1e-6);
+        assert_true(fabs(f[rows[i].first_blended] / rows[i].blended - 1) < 1e-6);
+        assert_true(fabs(f[c->head_dim / 2 - 1] / rows[i].last - 1) < 1e-6);
         close_run(&w);
     }
+}
+
+/* The tables are right at the last position of the longest models, whatever the model computes in: they are rounded once, to f32. */
+static void test_rope_far_away(void **state)
+{
+    (void)state;
+    enum { HALF = 64, N = 131072 };
+    static const int64_t positions[] = {0, 1, 4095, N - 1};
+    static const char *const argv[] = {"--model-spec.rope-scaling", "none", "--training.mixed-precision-param", "bfloat16", "--training.dtype", "bfloat16"};
+    world w;
+    ct_err err = {0};
+    float *data = malloc((size_t)N * HALF * 2 * sizeof *data);
+    open_run(&w, "llama3_8b", true, N_OF(argv), argv);
+    assert_non_null(data);
+    assert_int_equal(cti_rope_table(ct_component_find(w.run.root, "model_spec.model.layers.0.attention.rope"), data, (int64_t)N * HALF * 2, &err), CT_OK);
+    for (size_t i = 0; i < N_OF(positions); i++) {
+        for (int64_t j = 0; j < HALF; j++) {
+            const double angle = (double)positions[i] * exp(-(double)j / HALF * log(500000.0));
+            const float *pair = data + (positions[i] * HALF + j) * 2;
+            assert_true(fabs((double)pair[0] - cos(angle)) < 1e-6 && fabs((double)pair[1] - sin(angle)) < 1e-6);
+        }
+    }
+    free(data);
+    close_run(&w);
 }
 
 static void test_sizes(void **state)
@@ -187,6 +211,6 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_counts), cmocka_unit_test(test_rope), cmocka_unit_test(test_sizes), cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_counts), cmocka_unit_test(test_rope), cmocka_unit_test(test_rope_far_away), cmocka_unit_test(test_sizes), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
