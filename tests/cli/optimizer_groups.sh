@@ -47,3 +47,21 @@ grep -v '^optimizer\.' diff | sed -nE 's/^([a-z_0-9.]+): .* by at most ([0-9.e+-
     awk '{ n++; if ($2 > 3 * 1e-3 * 0.1) { print $1, "moved by", $2; bad = 1 } } END { exit bad || n == 0 }' || fail 'weights moved though gradients are cut'
 "$bin" checkpoint diff still/checkpoint/step-1 uncut/checkpoint/step-3 >diff || true
 grep -v '^optimizer\.' diff | sed -nE 's/^([a-z_0-9.]+): .* by at most ([0-9.e+-]+);.*/\1 \2/p' | awk '$2 > 1e-3 { n++ } END { exit n < 10 }' || fail 'nothing moves'
+
+# The rate of a step is that of the unbroken run after a resume, for each decay; with another peak it is that peak's, at the same place.
+rates() { awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i ~ "^lr/") c = i } NR > 1 { print $1, $c }' "$1/metrics.csv"; }
+for decay in "cosine None" "sqrt 0.3"; do
+    # shellcheck disable=SC2086
+    set -- $decay
+    rm -rf whole part
+    flags=(--lr-scheduler.warmup-steps 3 --lr-scheduler.decay-type $1 --lr-scheduler.decay-ratio $2 --lr-scheduler.total-steps 12 --checkpoint.interval 5)
+    train whole llama3_debugmodel --training.steps 12 "${flags[@]}"
+    train part llama3_debugmodel --training.steps 5 "${flags[@]}"
+    cp -r part other
+    train part llama3_debugmodel --training.steps 12 "${flags[@]}"
+    [ "$(rates whole)" = "$(rates part)" ] && [ "$(rates whole | wc -l)" = 12 ] || { rates part; fail "rates after a resume: $decay"; }
+    train other llama3_debugmodel --training.steps 12 "${flags[@]}" --optimizer.lr 0.0016
+    paste -d' ' <(rates whole) <(rates other) | awk '{ want = $2 * ($1 > 5 ? 2 : 1); off = $4 / want - 1; if (off > 1e-12 || off < -1e-12) { print; bad = 1 } } END { exit bad }' ||
+        fail "rates with another peak: $decay"
+    rm -rf other
+done

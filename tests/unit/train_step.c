@@ -35,6 +35,7 @@ typedef struct run_options {
     int accumulation;
     bool keeps_gradients; /* though there is one micro-batch */
     int n_valid[2];       /* labels that count in each row; 0 in both: all of them */
+    int packed;           /* 1: the first row is two documents of 3 tokens, and only labels of the second count; 2: the first is another; 3: it is not there */
 } run_options;
 
 static void small_spec(ct_tree *tree, ct_component **out)
@@ -108,8 +109,20 @@ static void run(const run_options *o, double *losses, double *norms)
                 const int32_t row[4] = {r * S, S, r * S, S};
                 memcpy(segments + 4 * r, row, sizeof row);
             }
-            const int32_t n_segments = rows, first = m == 0;
-            const int n_labels = o->n_valid[0] == 0 ? B * S : o->n_valid[0] + o->n_valid[1];
+            for (int i = 0; i < S && o->packed > 0; i++) {
+                const int in_second = o->packed == 3 ? i : i - S / 2; /* its token */
+                const bool is_second = in_second >= 0 && in_second < S / 2;
+                tokens[i] = is_second ? 7 + 11 * in_second : 40 + i + (o->packed == 2);
+                labels[i] = is_second ? 50 + in_second : -100;
+                positions[i] = i % (S / 2);
+                labels[S + i] = -100;
+            }
+            const int32_t cut[12] = {0, S / 2, 0, S / 2, S / 2, S / 2, S / 2, S / 2, S, S, S, S};
+            if (o->packed > 0) {
+                memcpy(segments, cut, sizeof cut);
+            }
+            const int32_t n_segments = rows + (o->packed > 0), first = m == 0;
+            const int n_labels = o->packed > 0 ? S / 2 : o->n_valid[0] == 0 ? B * S : o->n_valid[0] + o->n_valid[1];
             const float inv = 1.0F / (float)n_labels;
             put(e, s, s->build.tokens, tokens);
             put(e, s, s->build.labels, labels);
@@ -144,7 +157,7 @@ static void test_losses_fall(void **state)
 {
     (void)state;
     double loss[N_STEPS], norm[N_STEPS];
-    run(&(run_options){ct_backend_ref(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {0}}, loss, norm);
+    run(&(run_options){ct_backend_ref(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {0}, 0}, loss, norm);
     printf("loss %.6f .. %.6f, norm %.6f\n", loss[0], loss[N_STEPS - 1], norm[0]);
     assert_true(loss[0] > 6.5 && loss[0] < 9.0); /* near ln(2048) = 7.6 */
     assert_true(loss[N_STEPS - 1] < loss[0] - 0.1);
@@ -157,9 +170,9 @@ static void test_recompute_is_bitwise(void **state)
     double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
     for (int dtype = 0; dtype < 2; dtype++) {
         const ct_dtype compute = dtype == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16;
-        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, false, {0}}, loss, norm);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, false, {0}, 0}, loss, norm);
         for (int mode = CT_RECOMPUTE_SELECTIVE; mode <= CT_RECOMPUTE_FULL; mode++) {
-            run(&(run_options){ct_backend_cpu(), (ct_recompute_mode)mode, compute, 1, false, {0}}, loss2, norm2);
+            run(&(run_options){ct_backend_cpu(), (ct_recompute_mode)mode, compute, 1, false, {0}, 0}, loss2, norm2);
             assert_memory_equal(loss, loss2, sizeof loss);
             assert_memory_equal(norm, norm2, sizeof norm);
         }
@@ -171,8 +184,8 @@ static void test_accumulation(void **state)
 {
     (void)state;
     double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
-    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {0}}, loss, norm);
-    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2, false, {0}}, loss2, norm2);
+    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {0}, 0}, loss, norm);
+    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2, false, {0}, 0}, loss2, norm2);
     const double bound = (double)(B * S) * ct_dtype_unit_roundoff(CT_DTYPE_F32) * 4.0;
     assert_true(fabs(loss[0] - loss2[0]) <= bound * loss[0]);
     assert_true(fabs(norm[0] - norm2[0]) <= bound * norm[0]);
@@ -184,8 +197,8 @@ static void test_labels_weigh_the_same(void **state)
     (void)state;
     double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS], alone[N_STEPS];
     for (int n = 0; n <= 1; n++) {
-        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {S, n}}, loss, norm);
-        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2, false, {S, n}}, loss2, norm2);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {S, n}, 0}, loss, norm);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2, false, {S, n}, 0}, loss2, norm2);
         const double bound = (double)(B * S) * ct_dtype_unit_roundoff(CT_DTYPE_F32) * 4.0;
         assert_true(isfinite(loss2[N_STEPS - 1]) && isfinite(norm2[N_STEPS - 1]));
         assert_true(fabs(loss[0] - loss2[0]) <= bound * loss[0]);
@@ -195,12 +208,30 @@ static void test_labels_weigh_the_same(void **state)
             memcpy(alone, loss, sizeof alone);
         } else {
             double first[N_STEPS];
-            run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {1, 1}}, first, norm);
+            run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {1, 1}, 0}, first, norm);
             double one[N_STEPS];
-            run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {1, 0}}, one, norm);
+            run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {1, 0}, 0}, one, norm);
             const double last_label = 2.0 * first[0] - one[0]; /* the loss of the second row's label */
             assert_true(fabs(loss[0] - (S * alone[0] + last_label) / (S + 1)) <= 4.0 * bound * loss[0]);
         }
+    }
+}
+
+/* A document does not see the one before it in its row, nor is it moved by it: with another one there nothing changes in its loss and gradients,
+ * and alone at the row's beginning it has the same. */
+static void test_documents_of_a_row(void **state)
+{
+    (void)state;
+    double loss[3][N_STEPS], norm[3][N_STEPS];
+    for (int dtype = 0; dtype < 2; dtype++) {
+        for (int packed = 1; packed <= 3; packed++) {
+            run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, dtype == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16, 1, false, {0}, packed},
+                loss[packed - 1], norm[packed - 1]);
+        }
+        assert_true(loss[0][0] > 1.0 && loss[0][0] == loss[1][0] && norm[0][0] == norm[1][0]);
+        const double bound = (double)S * ct_dtype_unit_roundoff(CT_DTYPE_F32) * 4.0; /* its sums are made in another place, of the same terms */
+        assert_true(fabs(loss[0][0] - loss[2][0]) <= bound * loss[0][0]);
+        assert_true(dtype == 1 || fabs(norm[0][0] - norm[2][0]) <= bound * norm[0][0]);
     }
 }
 
@@ -211,8 +242,8 @@ static void test_one_micro_batch(void **state)
     double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
     for (int dtype = 0; dtype < 2; dtype++) {
         const ct_dtype compute = dtype == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16;
-        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, false, {0}}, loss, norm);
-        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, true, {0}}, loss2, norm2);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, false, {0}, 0}, loss, norm);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, true, {0}, 0}, loss2, norm2);
         assert_memory_equal(loss, loss2, sizeof loss);
         assert_memory_equal(norm, norm2, sizeof norm);
     }
@@ -225,6 +256,7 @@ int main(void)
         cmocka_unit_test(test_recompute_is_bitwise),
         cmocka_unit_test(test_accumulation),
         cmocka_unit_test(test_labels_weigh_the_same),
+        cmocka_unit_test(test_documents_of_a_row),
         cmocka_unit_test(test_one_micro_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
