@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: fast
 # Weight decay takes the parameters of the groups that have it and no others, each by the same share; the log tells each group's number of
-# parameters. A norm to which gradients are cut holds the weights still, and the norm that is logged is that before the cut.
+# parameters. A norm to which gradients are cut holds the weights still, and the norm that is logged is that before the cut. Rates and places of a
+# start: after a resume, from initial weights, from a step that is not there.
 set -eu
 bin=$1/bin/ctitan
 dir=$(mktemp -d)
@@ -64,4 +65,14 @@ for decay in "cosine None" "sqrt 0.3"; do
     paste -d' ' <(rates whole) <(rates other) | awk '{ want = $2 * ($1 > 5 ? 2 : 1); off = $4 / want - 1; if (off > 1e-12 || off < -1e-12) { print; bad = 1 } } END { exit bad }' ||
         fail "rates with another peak: $decay"
     rm -rf other
+done
+
+# Where a run begins: a step that is not there is refused with what there is; an empty folder or none takes the initial weights that are given.
+if (train part llama3_debugmodel --training.steps 13 --checkpoint.load-step 50) >refused; then fail 'began somewhere though step 50 is not there'; fi
+grep -q "has no checkpoint of step 50; there are: .*12" part.log || { tail -n 2 part.log; fail 'step 50'; }
+mkdir -p empty/checkpoint
+for name in empty absent; do
+    train $name llama3_debugmodel --training.steps 1 --optimizer.lr 0 --checkpoint.initial-load-path "$dir/uncut/checkpoint/step-3"
+    grep -q 'Loading the checkpoint from .*uncut/checkpoint/step-3' $name.log || fail "$name: the log does not tell where it began"
+    [ -z "$(diff_of uncut/checkpoint/step-3 $name/checkpoint/step-1)" ] || fail "$name: other weights than those given"
 done
