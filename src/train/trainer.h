@@ -92,7 +92,7 @@ typedef struct cti_trainer {
     int64_t current_step;     /* last finished step */
     int64_t tokens_seen;      /* over all ranks */
     int64_t opened_ns;        /* when the run began */
-    int64_t longest_step_ns, longest_save_ns; /* so far: what the time limit must leave room for */
+    int64_t longest_step_ns, longest_save_ns, longest_validation_ns; /* so far: what the time limit must leave room for */
     int64_t n_nonfinite;      /* steps in a row that changed nothing, up to now */
     int64_t local_valid;      /* labels of the step that count: this rank's, and of all ranks */
     int64_t global_valid;

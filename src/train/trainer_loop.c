@@ -157,7 +157,7 @@ ct_status cti_trainer_step(cti_trainer *t, double *out_loss, double *out_norm, c
 static bool is_time_up(const cti_trainer *t)
 {
     const double minutes = CTI_SECTION(t->root, "training", training)->time_limit_minutes;
-    const int64_t end = cti_now_ns() + t->longest_step_ns + t->longest_save_ns;
+    const int64_t end = cti_now_ns() + t->longest_step_ns + t->longest_save_ns + t->longest_validation_ns;
     return minutes > 0.0 && (double)(end - t->opened_ns) > minutes * 60e9;
 }
 

@@ -39,7 +39,14 @@ ct_status cti_validator_open(cti_trainer *t, ct_err *err)
         return CT_ERR_MEMORY;
     }
     v->batch = (ct_batch){.tokens = v->room, .labels = v->room + n, .positions = v->room + 2 * n, .segments = v->room + 3 * n, .segments_cap = n};
-    return CT_OK;
+    ct_loader *loader = NULL; /* what is wrong with the data is told before step 1 */
+    const ct_processor processor = v->chat != NULL ? ct_processor_of_chat(v->chat) : ct_processor_of_text(&t->text);
+    const ct_status st = ct_loader_create(t->alloc, v->sources.items, v->sources.n, &processor, o, &loader, err);
+    ct_loader_destroy(&loader);
+    if (st != CT_OK) {
+        ct_err_prefix(err, "validation");
+    }
+    return st;
 }
 
 static ct_status write_input(cti_trainer *t, ct_value_id value, const void *host, ct_err *err)
@@ -135,6 +142,7 @@ ct_status cti_validator_run(cti_trainer *t, int64_t step, ct_err *err)
         return st;
     }
     const int64_t spent = cti_now_ns() - start;
+    t->longest_validation_ns = cti_max_i64(t->longest_validation_ns, spent);
     if (is_stopped) { /* the next step saves and ends */
         CT_INFO(t->log, "Validation after step %" PRId64 " is left: the run was asked to stop", step);
         return CT_OK;

@@ -63,5 +63,8 @@ refused() {
 : >"$dir/empty.jsonl"
 refused "--validator.steps" --validator.steps -1 --validator.dataloader.infinite
 refused "empty.jsonl" --validator.dataloader.dataset-path "$dir/empty.jsonl"
+printf '{"text": "one"}\n' >"$dir/one.jsonl"
+refused "validation: " --validator.dataloader.dataset-path "$dir/one.jsonl" --validator.dataloader.streams 2
+grep -q 'Training starts' "$dir/out" && fail "too few documents are told before step 1"
 refused "gone.jsonl" --validator.dataloader.dataset-path "$dir/gone.jsonl"
 echo "validation: exact, and apart"
