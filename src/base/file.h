@@ -33,6 +33,9 @@ CT_MUST_CHECK ct_status cti_file_size(const char *path, int64_t *out_size, ct_er
 CT_MUST_CHECK ct_status cti_make_dirs(const char *path, ct_err *err); /* as mkdir -p, mode 0777 & ~umask */
 CT_MUST_CHECK ct_status cti_remove_tree(const char *path, ct_err *err); /* symbolic links are not followed */
 CT_MUST_CHECK ct_status cti_rename(const char *from, const char *to, ct_err *err);
+/* Locks the folder itself for this process, until the descriptor is closed or the process ends: nothing is left in it. *out_fd is -1 where
+ * it cannot, and *out_errno says why: EWOULDBLOCK where another process has it, else the file system has no locks. */
+CT_MUST_CHECK ct_status cti_lock_folder(const char *path, int *out_fd, int *out_errno, ct_err *err);
 /* Free bytes on the file system that holds path (or its nearest existing parent). */
 CT_MUST_CHECK ct_status cti_disk_free_bytes(const char *path, int64_t *out_bytes, ct_err *err);
 

@@ -2,8 +2,10 @@
 /* Folders. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -159,6 +161,22 @@ ct_status cti_remove_tree(const char *path, ct_err *err)
     }
     cti_str_deinit(&walk);
     return st;
+}
+
+ct_status cti_lock_folder(const char *path, int *out_fd, int *out_errno, ct_err *err)
+{
+    *out_errno = 0;
+    *out_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*out_fd < 0) {
+        return cti_file_fail(errno, "opened", path, err);
+    }
+    if (flock(*out_fd, LOCK_EX | LOCK_NB) == 0) {
+        return CT_OK;
+    }
+    *out_errno = errno;
+    (void)close(*out_fd);
+    *out_fd = -1;
+    return CT_OK;
 }
 
 ct_status cti_disk_free_bytes(const char *path, int64_t *out_bytes, ct_err *err)

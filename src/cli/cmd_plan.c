@@ -68,16 +68,12 @@ static ct_status number(const char *name, const char *text, int64_t low, int64_t
 
 static ct_status parse(const ct_alloc *alloc, int argc, char **argv, plan_args *a, ct_err *err)
 {
-    enum { N_OWN = 4 };
+    static const char *const own[] = {"--dataloader.dataset", "--validator.dataloader.dataset"};
+    enum { N_OWN = sizeof own / sizeof own[0] };
     *a = (plan_args){.n_ranks = 1, .target = "cpu"};
-    a->rest = CT_NEW_ARRAY(alloc, const char *, argc + N_OWN, err);
+    a->rest = CT_NEW_ARRAY(alloc, const char *, argc + 2 * N_OWN, err);
     if (a->rest == NULL) {
         return CT_ERR_MEMORY;
-    }
-    /* A plan reads no data: a data set that would have to be fetched is no reason to refuse it. */
-    static const char *const own[N_OWN] = {"--dataloader.dataset", "c4_test", "--validator.dataloader.dataset", "c4_test"};
-    for (int i = 0; i < N_OWN; i++) {
-        a->rest[a->n_rest++] = own[i];
     }
     for (int i = 1; i < argc; i++) {
         const char *value;
@@ -93,6 +89,17 @@ static ct_status parse(const ct_alloc *alloc, int argc, char **argv, plan_args *
             a->wants_help = true;
         } else {
             a->rest[a->n_rest++] = argv[i];
+        }
+    }
+    /* A plan reads no data: a data set that would have to be fetched is no reason to refuse it. */
+    for (int f = 0; f < N_OWN; f++) {
+        bool is_given = false;
+        for (int i = 1; i < argc; i++) {
+            is_given |= cti_starts_with(argv[i], own[f]);
+        }
+        if (!is_given) {
+            a->rest[a->n_rest++] = own[f];
+            a->rest[a->n_rest++] = "c4_test";
         }
     }
     return a->rank < a->n_ranks ? CT_OK

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole of a download: list, select, lock, what is there, room on the disk, file by file. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,17 +61,14 @@ static ct_status make_folder_name(work *w, const char *name, ct_err *err)
 static ct_status lock_folder(work *w, ct_err *err)
 {
     CT_TRY(cti_make_dirs(w->folder, err));
-    w->lock = open(w->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (w->lock < 0) {
-        return CT_FAIL(err, CT_ERR_IO, "'%s' cannot be opened: %s", w->folder, strerror(errno));
-    }
-    if (flock(w->lock, LOCK_EX | LOCK_NB) == 0) {
-        return CT_OK;
-    }
-    if (errno == EWOULDBLOCK) {
+    int code;
+    CT_TRY(cti_lock_folder(w->folder, &w->lock, &code, err));
+    if (code == EWOULDBLOCK) {
         return CT_FAIL(err, CT_ERR_STATE, "another ctitan download-assets is at work in '%s'; wait for its end", w->folder);
     }
-    cti_hub_note(w->request, "", "'%s' cannot be locked (%s): start no second download into it", w->folder, strerror(errno));
+    if (w->lock < 0) {
+        cti_hub_note(w->request, "", "'%s' cannot be locked (%s): start no second download into it", w->folder, strerror(code));
+    }
     return CT_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -87,6 +88,52 @@ static ct_status check_writable(const char *folder, ct_err *err)
                : CT_FAIL(err, CT_ERR_IO, "checkpoints cannot be saved: folder '%s' cannot be written: %s", folder, strerror(errno));
 }
 
+/* Two runs that save into one folder would remove each other's files. Ranks of a run that was killed may need a moment to end: it waits. */
+static ct_status lock_folder(cti_trainer *t, const char *folder, ct_err *err)
+{
+    enum { WAIT_MS = 100, N_WAITS = 100 };
+    int code;
+    CT_TRY(cti_lock_folder(folder, &t->folder_lock, &code, err));
+    for (int i = 0; code == EWOULDBLOCK && i < N_WAITS; i++) {
+        if (i == 0) {
+            CT_INFO(t->log, "Another run saves into '%s': waiting %d s for its end", folder, WAIT_MS * N_WAITS / 1000);
+        }
+        (void)nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
+        CT_TRY(cti_lock_folder(folder, &t->folder_lock, &code, err));
+    }
+    if (code == EWOULDBLOCK) {
+        return CT_FAIL(err, CT_ERR_STATE, "another run saves checkpoints into '%s'; wait for its end, or choose another --dump-folder or "
+                       "--checkpoint.folder", folder);
+    }
+    if (t->folder_lock < 0) {
+        CT_WARN(t->log, "'%s' cannot be locked (%s): start no second run that saves into it", folder, strerror(code));
+    }
+    return CT_OK;
+}
+
+/* A disk without room for one checkpoint is told before the first step; there may be room by the first save. */
+static ct_status check_room(cti_trainer *t, const char *folder, ct_err *err)
+{
+    const ct_flat_layout *l = t->step->layout;
+    int64_t wanted = 0, there;
+    char want[32], have[32];
+    for (int32_t s = 0; s < CTI_N_SAVED_STATES; s++) {
+        for (int32_t g = 0; g < l->n_groups; g++) {
+            ct_dtype dtype;
+            CT_TRY(cti_engine_flat_dtype(t->engine, cti_saved_states[s], l->groups[g].name, &dtype, err));
+            for (int32_t m = 0; m < l->groups[g].n_members; m++) {
+                wanted += cti_dims_product(l->groups[g].members[m].whole, l->groups[g].members[m].ndim) * (int64_t)ct_dtype_size_bytes(dtype);
+            }
+        }
+    }
+    CT_TRY(cti_disk_free_bytes(folder, &there, err));
+    if (there < wanted) {
+        CT_WARN(t->log, "A checkpoint takes %s, the disk of '%s' has %s left: saving will fail", cti_format_bytes(wanted, want), folder,
+                cti_format_bytes(there, have));
+    }
+    return CT_OK;
+}
+
 /* All ranks must see one folder: each writes its part there, and rank 0 makes one checkpoint of the parts. Found before the first step, too. */
 static ct_status check_shared(cti_trainer *t, const char *folder, ct_err *err)
 {
@@ -111,6 +158,13 @@ static ct_status check_shared(cti_trainer *t, const char *folder, ct_err *err)
     return all;
 }
 
+static ct_status claim_folder(cti_trainer *t, const char *folder, ct_err *err)
+{
+    CT_TRY(check_writable(folder, err));
+    CT_TRY(lock_folder(t, folder, err));
+    return check_room(t, folder, err);
+}
+
 ct_status cti_trainer_load(cti_trainer *t, ct_err *err)
 {
     const cti_checkpoint_config *c = CTI_SECTION(t->root, "checkpoint", checkpoint);
@@ -119,7 +173,8 @@ ct_status cti_trainer_load(cti_trainer *t, ct_err *err)
     char *folder = cti_checkpoint_folder(t, err);
     ct_status st = folder == NULL ? CT_ERR_MEMORY : CT_OK;
     if (st == CT_OK && c->enable && !c->load_only) {
-        st = cti_all_or_none(t, t->mesh.rank == 0 ? check_writable(folder, err) : CT_OK, err);
+        st = t->mesh.rank == 0 ? claim_folder(t, folder, err) : CT_OK;
+        st = cti_all_or_none(t, st, err);
         st = st == CT_OK && t->mesh.world_size > 1 ? check_shared(t, folder, err) : st;
     }
     if (st == CT_OK && c->enable) {

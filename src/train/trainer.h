@@ -97,6 +97,7 @@ typedef struct cti_trainer {
     int64_t local_valid;      /* labels of the step that count: this rank's, and of all ranks */
     int64_t global_valid;
     cti_metrics metrics;
+    int folder_lock;          /* of the checkpoint folder, on rank 0 of a run that saves; -1 */
     cti_observer *observer;   /* owns; NULL: no records */
 } cti_trainer;
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "comm/engines.h"
@@ -411,7 +412,6 @@ static ct_status setup(cti_trainer *t, ct_err *err)
     const ct_status built = build_model(t, err);
     CTI_PHASE_END(t, "model_parallelism_init", build_start, built == CT_OK);
     CT_TRY(built);
-    CT_TRY(init_weights(t, err));
     log_device(t);
     CT_TRY(log_optimizer(t, err));
     make_schedule(t);
@@ -422,6 +422,7 @@ static ct_status setup(cti_trainer *t, ct_err *err)
     CT_TRY(cti_trainer_open_sources(t, err));
     CT_TRY(cti_validator_open(t, err));
     CT_TRY(make_batches(t, err));
+    CT_TRY(init_weights(t, err)); /* which takes time: what can be refused has been by now */
     log_host_memory(t);
     if (checkpoint->enable) {
         CT_INFO(t->log, "Checkpointing active. Checkpoints will be loaded from and saved to %s/%s", root->dump_folder,
@@ -441,6 +442,7 @@ ct_status cti_trainer_open(const cti_trainer_options *options, cti_trainer **out
         return CT_ERR_MEMORY;
     }
     t->o = *options;
+    t->folder_lock = -1;
     t->opened_ns = cti_now_ns();
     t->alloc = options->alloc;
     t->log = options->log;
@@ -477,6 +479,9 @@ void cti_trainer_close(cti_trainer **trainer)
     ct_comm_destroy(&t->world);
     CTI_PHASE_END(t, "torch_distributed_teardown", start, true);
     cti_observer_close(t);
+    if (t->folder_lock >= 0) {
+        (void)close(t->folder_lock);
+    }
     ct_alloc_free(t->alloc, t);
     *trainer = NULL;
 }

@@ -80,6 +80,8 @@ refused "'h20' is not known; did you mean 'h200'" "${debug[@]}" --target h20
 refused "--ranks: '0' is given" "${debug[@]}" --ranks 0
 refused "--ranks: 'x' is given" "${debug[@]}" --ranks=x
 refused "--rank: 3 is not one of 2 ranks" "${debug[@]}" --ranks 2 --rank 3
+refused "'x': no flag stands before it" --json x "${debug[@]}"
+refused "'x': no flag stands before it" --module llama3 --config llama3_debugmodel x
 refused "--training.stepz" "${debug[@]}" --training.stepz 3
 "$ctitan" plan --help | grep -q -- '--target DEVICE' || fail "no help"
 echo "plan: all as planned"
