@@ -10,6 +10,7 @@
 #include "backend/null/null.h"
 #include "base/base.h"
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "model/model.h"
 #include "train/planner.h"
 
@@ -42,22 +43,6 @@ static void print_help(void)
            "Every setting of `" CTI_PROGRAM " train` may be given: " CTI_PROGRAM " train --help lists them.\n");
 }
 
-/* "--name value" or "--name=value" at argv[*i]; NULL where it is another argument. A missing value is "". */
-static const char *value_of(const char *name, int argc, char **argv, int *i)
-{
-    const size_t n = strlen(name);
-    if (strncmp(argv[*i], name, n) != 0) {
-        return NULL;
-    }
-    if (argv[*i][n] == '=') {
-        return argv[*i] + n + 1;
-    }
-    if (argv[*i][n] != '\0') {
-        return NULL;
-    }
-    return *i + 1 < argc ? argv[++*i] : "";
-}
-
 static ct_status number(const char *name, const char *text, int64_t low, int64_t *out, ct_err *err)
 {
     enum { MOST = 1 << 20 };
@@ -77,11 +62,11 @@ static ct_status parse(const ct_alloc *alloc, int argc, char **argv, plan_args *
     }
     for (int i = 1; i < argc; i++) {
         const char *value;
-        if ((value = value_of("--ranks", argc, argv, &i)) != NULL) {
+        if ((value = cti_option_value("--ranks", argc, argv, &i)) != NULL) {
             CT_TRY(number("--ranks", value, 1, &a->n_ranks, err));
-        } else if ((value = value_of("--rank", argc, argv, &i)) != NULL) {
+        } else if ((value = cti_option_value("--rank", argc, argv, &i)) != NULL) {
             CT_TRY(number("--rank", value, 0, &a->rank, err));
-        } else if ((value = value_of("--target", argc, argv, &i)) != NULL) {
+        } else if ((value = cti_option_value("--target", argc, argv, &i)) != NULL) {
             a->target = value;
         } else if (cti_str_eq(argv[i], "--json")) {
             a->as_json = true;

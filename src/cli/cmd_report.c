@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "report/report.h"
 
 static const char usage[] =
@@ -28,16 +29,11 @@ typedef struct report_args {
     bool is_text_only, wants_help;
 } report_args;
 
-/* The value of "--name value" or "--name=value" at argv[*i]; NULL where it is another argument. */
+/* As cti_option_value; an empty value is refused. */
 static ct_status value_of(const char *name, int argc, char **argv, int *i, const char **out, ct_err *err)
 {
-    const size_t n = strlen(name);
-    *out = NULL;
-    if (strncmp(argv[*i], name, n) != 0 || (argv[*i][n] != '=' && argv[*i][n] != '\0')) {
-        return CT_OK;
-    }
-    *out = argv[*i][n] == '=' ? argv[*i] + n + 1 : *i + 1 < argc ? argv[++*i] : "";
-    return (*out)[0] != '\0' ? CT_OK : CT_FAIL(err, CT_ERR_USAGE, "%s: a value is wanted", name);
+    *out = cti_option_value(name, argc, argv, i);
+    return *out == NULL || (*out)[0] != '\0' ? CT_OK : CT_FAIL(err, CT_ERR_USAGE, "%s: a value is wanted", name);
 }
 
 static ct_status parse(int argc, char **argv, report_args *a, ct_err *err)

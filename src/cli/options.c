@@ -149,3 +149,12 @@ ct_status cti_options_parse(int argc, char **argv, const ct_field *fields, size_
     }
     return is_bad ? CT_FAIL(err, CT_ERR_USAGE, "wrong options; --help lists them") : CT_OK;
 }
+
+const char *cti_option_value(const char *name, int argc, char **argv, int *i)
+{
+    const size_t n = strlen(name);
+    if (strncmp(argv[*i], name, n) != 0 || (argv[*i][n] != '=' && argv[*i][n] != '\0')) {
+        return NULL;
+    }
+    return argv[*i][n] == '=' ? argv[*i] + n + 1 : *i + 1 < argc ? argv[++*i] : "";
+}

@@ -23,4 +23,8 @@ typedef struct cti_command_help {
 CT_MUST_CHECK ct_status cti_options_parse(int argc, char **argv, const ct_field *fields, size_t n, void *values,
                                           const cti_command_help *help, ct_arena *arena, bool *out_done, ct_err *err);
 
+/* For commands that read their words one by one: the value of "--name value" or "--name=value" at argv[*i], "" where it is missing, and *i
+ * on its last word; NULL where argv[*i] is another word. */
+const char *cti_option_value(const char *name, int argc, char **argv, int *i);
+
 #endif

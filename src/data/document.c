@@ -35,29 +35,6 @@ void ct_sample_deinit(ct_sample *sample)
     ct_tokens_deinit(&sample->labels);
 }
 
-static ct_status reserve(ct_tokens *ids, int64_t n, ct_err *err)
-{
-    if (n > ids->cap) {
-        const int64_t cap = n > 2 * ids->cap ? n : 2 * ids->cap;
-        int32_t *grown = ct_alloc_resize(ids->alloc, ids->ids, (size_t)cap, sizeof *grown, err);
-        if (grown == NULL) {
-            return CT_ERR_MEMORY;
-        }
-        ids->ids = grown;
-        ids->cap = cap;
-    }
-    return CT_OK;
-}
-
-ct_status ct_tokens_push(ct_tokens *ids, int32_t id, ct_err *err)
-{
-    if (ids->n == ids->cap) {
-        CT_TRY(reserve(ids, ids->n < 128 ? 256 : ids->n + 1, err));
-    }
-    ids->ids[ids->n++] = id;
-    return CT_OK;
-}
-
 typedef struct text_state {
     const ct_alloc *alloc;
     ct_encoder *encoder; /* owns */
@@ -96,7 +73,7 @@ static ct_status process_text(void *state, const ct_document *document, ct_sampl
     case CT_DOCUMENT_TEXT:
         return ct_encoder_encode(s->encoder, cti_str_text(&document->text), document->text.len, s->flags, &sample->ids, err);
     case CT_DOCUMENT_IDS:
-        CT_TRY(reserve(&sample->ids, sample->ids.n + document->ids.n, err));
+        CT_TRY(ct_tokens_reserve(&sample->ids, document->ids.n, err));
         if (document->ids.n > 0) {
             memcpy(sample->ids.ids + sample->ids.n, document->ids.ids, (size_t)document->ids.n * sizeof(int32_t));
         }

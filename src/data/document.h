@@ -68,8 +68,6 @@ typedef struct ct_sample {
 } ct_sample;
 void ct_sample_init(ct_sample *sample, const ct_alloc *alloc);
 void ct_sample_deinit(ct_sample *sample);
-/* Appends one id. Fails: CT_ERR_MEMORY. */
-CT_MUST_CHECK ct_status ct_tokens_push(ct_tokens *ids, int32_t id, ct_err *err);
 
 /* Documents to samples. Several threads may each have a state of their own; the context is constant. */
 typedef struct ct_processor {

@@ -216,6 +216,19 @@ static void pad(ct_batch *batch, int64_t begin, int64_t end)
     }
 }
 
+/* The document that the stream is in, or its next one; item stays NULL at the end of the data. */
+static ct_status next_item(cti_maker *maker, cti_stream *stream, ct_err *err)
+{
+    while (stream->item == NULL) {
+        cti_track *track = pick(maker, stream);
+        if (cti_track_is_at_end(track, maker->options.repeat)) {
+            break;
+        }
+        CT_TRY(try_document(maker, stream, track, err));
+    }
+    return CT_OK;
+}
+
 /* Puts pieces of documents into the row at `at` until it is full or the stream at its end. */
 static ct_status fill_split_row(cti_maker *maker, cti_stream *stream, int64_t at, ct_batch *batch, int64_t *out_filled,
                                 ct_err *err)
@@ -223,13 +236,9 @@ static ct_status fill_split_row(cti_maker *maker, cti_stream *stream, int64_t at
     const int64_t end = at + maker->options.seq_len;
     const int64_t begin = at;
     while (at < end) {
+        CT_TRY(next_item(maker, stream, err));
         if (stream->item == NULL) {
-            cti_track *track = pick(maker, stream);
-            if (cti_track_is_at_end(track, maker->options.repeat)) {
-                break;
-            }
-            CT_TRY(try_document(maker, stream, track, err));
-            continue;
+            break;
         }
         cti_track *track = &stream->tracks[stream->source];
         const ct_sample *sample = &stream->item->sample;
@@ -264,13 +273,9 @@ static ct_status make_set(cti_maker *maker, cti_stream *stream, ct_err *err)
     }
     cti_bins_clear(&stream->bins);
     for (;;) {
+        CT_TRY(next_item(maker, stream, err));
         if (stream->item == NULL) {
-            cti_track *track = pick(maker, stream);
-            if (cti_track_is_at_end(track, maker->options.repeat)) {
-                break;
-            }
-            CT_TRY(try_document(maker, stream, track, err));
-            continue;
+            break;
         }
         cti_track *track = &stream->tracks[stream->source];
         if (!cti_bins_add(&stream->bins, &stream->item->sample)) {

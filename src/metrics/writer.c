@@ -162,6 +162,17 @@ ct_status cti_writer_create(const ct_alloc *alloc, ct_log *log, cti_writer **out
     return CT_OK;
 }
 
+static void free_file(cti_writer *w, cti_writer_file *f)
+{
+    if (f->fd >= 0) {
+        (void)close(f->fd);
+    }
+    cti_str_deinit(&f->waiting);
+    cti_str_deinit(&f->taken);
+    ct_alloc_free(w->alloc, f->path);
+    ct_alloc_free(w->alloc, f);
+}
+
 void cti_writer_destroy(cti_writer **writer)
 {
     cti_writer *w = *writer;
@@ -174,14 +185,7 @@ void cti_writer_destroy(cti_writer **writer)
     (void)pthread_mutex_unlock(&w->lock);
     (void)pthread_join(w->thread, NULL);
     for (int i = 0; i < w->n_files; i++) {
-        cti_writer_file *f = w->files[i];
-        if (f->fd >= 0) {
-            (void)close(f->fd);
-        }
-        cti_str_deinit(&f->waiting);
-        cti_str_deinit(&f->taken);
-        ct_alloc_free(w->alloc, f->path);
-        ct_alloc_free(w->alloc, f);
+        free_file(w, w->files[i]);
     }
     (void)pthread_cond_destroy(&w->written);
     (void)pthread_cond_destroy(&w->changed);
@@ -215,13 +219,7 @@ static ct_status open_file(cti_writer *w, const char *path, cti_writer_file **ou
     }
     ct_alloc_free(w->alloc, folder);
     if (st != CT_OK && f != NULL) {
-        if (f->fd >= 0) {
-            (void)close(f->fd);
-        }
-        cti_str_deinit(&f->waiting);
-        cti_str_deinit(&f->taken);
-        ct_alloc_free(w->alloc, f->path);
-        ct_alloc_free(w->alloc, f);
+        free_file(w, f);
     }
     *out = f;
     return st;

@@ -113,6 +113,9 @@ typedef struct ct_tokens {
     int64_t n_dropped; /* characters left out so far (CT_ON_UNKNOWN_DROP only) */
 } ct_tokens;
 void ct_tokens_deinit(ct_tokens *tokens);
+/* Room for n_more ids; appends one id. Fails: CT_ERR_MEMORY. */
+CT_MUST_CHECK ct_status ct_tokens_reserve(ct_tokens *tokens, int64_t n_more, ct_err *err);
+CT_MUST_CHECK ct_status ct_tokens_push(ct_tokens *tokens, int32_t id, ct_err *err);
 
 enum {
     CT_ENCODE_BOS = 1u << 0, /* BOS in front, where the tokenizer has one */

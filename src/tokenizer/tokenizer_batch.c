@@ -186,7 +186,7 @@ ct_status ct_batch_encoder_encode(ct_batch_encoder *b, const ct_text *texts, int
         }
         n_ids += t->tokens.n;
     }
-    CT_TRY(cti_tokens_reserve(tokens, n_ids, err));
+    CT_TRY(ct_tokens_reserve(tokens, n_ids, err));
     for (int64_t i = 0; i < b->n_tasks; i++) {
         const task *t = &b->tasks[i];
         for (int64_t k = t->first; k < t->end && ends != NULL; k++) {

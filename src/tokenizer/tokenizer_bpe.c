@@ -6,7 +6,7 @@
 
 enum { SHORT_WORD = 32 };
 
-ct_status cti_tokens_reserve(ct_tokens *tokens, int64_t n_more, ct_err *err)
+ct_status ct_tokens_reserve(ct_tokens *tokens, int64_t n_more, ct_err *err)
 {
     if (tokens->cap - tokens->n < n_more) {
         const int64_t cap = cti_max_i64(cti_max_i64(64, tokens->cap * 2), tokens->n + n_more);
@@ -20,16 +20,16 @@ ct_status cti_tokens_reserve(ct_tokens *tokens, int64_t n_more, ct_err *err)
     return CT_OK;
 }
 
-ct_status cti_tokens_push(ct_tokens *tokens, int32_t id, ct_err *err)
+ct_status ct_tokens_push(ct_tokens *tokens, int32_t id, ct_err *err)
 {
-    CT_TRY(cti_tokens_reserve(tokens, 1, err));
+    CT_TRY(ct_tokens_reserve(tokens, 1, err));
     tokens->ids[tokens->n++] = id;
     return CT_OK;
 }
 
 static ct_status push_ids(ct_tokens *tokens, const int32_t *ids, size_t n, ct_err *err)
 {
-    CT_TRY(cti_tokens_reserve(tokens, (int64_t)n, err));
+    CT_TRY(ct_tokens_reserve(tokens, (int64_t)n, err));
     if (n > 0) {
         memcpy(tokens->ids + tokens->n, ids, n * sizeof *ids);
     }
@@ -157,7 +157,7 @@ static ct_status word_uncached(const ct_tokenizer *tok, cti_scratch *s, const ch
     if (tok->ignore_merges && size <= (size_t)tok->longest) {
         const int32_t whole = cti_model_id(tok, word, size);
         if (whole >= 0) {
-            return cti_tokens_push(tokens, whole, err);
+            return ct_tokens_push(tokens, whole, err);
         }
     }
     /* With affixes a character can fall back to their bytes too. */
@@ -184,7 +184,7 @@ static ct_status bytes_uncached(const ct_tokenizer *tok, cti_scratch *s, const c
         CT_TRY(cti_str_check(&s->spelt, err));
         const int32_t whole = cti_model_id(tok, cti_str_text(&s->spelt), s->spelt.len);
         if (whole >= 0) {
-            return cti_tokens_push(tokens, whole, err);
+            return ct_tokens_push(tokens, whole, err);
         }
     }
     CT_TRY(ids_reserve(s, size, err));
@@ -216,7 +216,7 @@ static inline ct_status cached(const ct_tokenizer *tok, cti_scratch *s, const ch
         cti_cache_key((const unsigned char *)word, (const unsigned char *)word + size, size, key);
         const cti_cache_slot *slot = cti_cache_find(s->cache, key);
         if (slot != NULL) {
-            CT_TRY(cti_tokens_reserve(tokens, CTI_CACHE_IDS, err));
+            CT_TRY(ct_tokens_reserve(tokens, CTI_CACHE_IDS, err));
             memcpy(tokens->ids + tokens->n, slot->ids, sizeof slot->ids);
             tokens->n += cti_cache_count(slot);
             return CT_OK;

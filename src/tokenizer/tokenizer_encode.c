@@ -41,7 +41,7 @@ static ct_status encode_stretch(const ct_tokenizer *tok, cti_scratch *scratch, c
     cti_hit hit;
     while (cti_added_next(tok, tok->normed, match_special, normed, normed_size, &walk, &hit)) {
         if (hit.added >= 0) {
-            CT_TRY(cti_tokens_push(tokens, tok->added[hit.added].id, err));
+            CT_TRY(ct_tokens_push(tokens, tok->added[hit.added].id, err));
         } else {
             const cti_piece piece = {.text = normed + hit.start,
                                      .size = hit.end - hit.start,
@@ -69,7 +69,7 @@ static ct_status encode_part(const ct_tokenizer *tok, cti_scratch *scratch, cons
     cti_hit hit;
     while (cti_added_next(tok, tok->raw, match_special, text, size, &walk, &hit)) {
         if (hit.added >= 0) {
-            CT_TRY(cti_tokens_push(tokens, tok->added[hit.added].id, err));
+            CT_TRY(ct_tokens_push(tokens, tok->added[hit.added].id, err));
         } else {
             CT_TRY(encode_stretch(tok, scratch, text + hit.start, hit.end - hit.start, origin + hit.start, flags, tokens, err));
         }
@@ -94,7 +94,7 @@ ct_status cti_encode_text(const ct_tokenizer *tok, cti_scratch *scratch, const c
 static ct_status push_all(const int32_t *ids, size_t n, ct_tokens *tokens, ct_err *err)
 {
     for (size_t i = 0; i < n; i++) {
-        CT_TRY(cti_tokens_push(tokens, ids[i], err));
+        CT_TRY(ct_tokens_push(tokens, ids[i], err));
     }
     return CT_OK;
 }
@@ -113,7 +113,7 @@ ct_status cti_encode_before(const ct_tokenizer *tok, unsigned flags, ct_tokens *
 {
     const size_t n = flags & CT_ENCODE_TEMPLATE ? tok->n_before : 0;
     if ((flags & CT_ENCODE_BOS) && tok->bos_id >= 0 && !among(tok->bos_id, tok->template_before, n)) {
-        CT_TRY(cti_tokens_push(tokens, tok->bos_id, err));
+        CT_TRY(ct_tokens_push(tokens, tok->bos_id, err));
     }
     return push_all(tok->template_before, n, tokens, err);
 }
@@ -123,7 +123,7 @@ ct_status cti_encode_after(const ct_tokenizer *tok, unsigned flags, ct_tokens *t
     const size_t n = flags & CT_ENCODE_TEMPLATE ? tok->n_after : 0;
     CT_TRY(push_all(tok->template_after, n, tokens, err));
     if ((flags & CT_ENCODE_EOS) && tok->eos_id >= 0 && !among(tok->eos_id, tok->template_after, n)) {
-        CT_TRY(cti_tokens_push(tokens, tok->eos_id, err));
+        CT_TRY(ct_tokens_push(tokens, tok->eos_id, err));
     }
     return CT_OK;
 }

@@ -16,7 +16,7 @@ typedef struct ahead {
 static ct_status encode_words(const ct_tokenizer *tok, cti_scratch *s, const unsigned char *p, const ahead *words, size_t n, size_t origin,
                               ct_tokens *tokens, ct_err *err)
 {
-    CT_TRY(cti_tokens_reserve(tokens, AHEAD * CTI_CACHE_IDS, err));
+    CT_TRY(ct_tokens_reserve(tokens, AHEAD * CTI_CACHE_IDS, err));
     for (size_t i = 0; i < n; i++) {
         const size_t size = words[i].size;
         const cti_cache_slot *slot = size <= CTI_CACHE_WORD ? cti_cache_find(s->cache, words[i].key) : NULL;
@@ -25,7 +25,7 @@ static ct_status encode_words(const ct_tokenizer *tok, cti_scratch *s, const uns
             tokens->n += cti_cache_count(slot);
         } else {
             CT_TRY(cti_bpe_bytes(tok, s, (const char *)p, size, origin, tokens, err));
-            CT_TRY(cti_tokens_reserve(tokens, AHEAD * CTI_CACHE_IDS, err));
+            CT_TRY(ct_tokens_reserve(tokens, AHEAD * CTI_CACHE_IDS, err));
         }
         p += size;
         origin += size;

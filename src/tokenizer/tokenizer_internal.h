@@ -471,7 +471,6 @@ static inline int32_t cti_model_id(const ct_tokenizer *tok, const char *text, si
 }
 CT_MUST_CHECK ct_status cti_bpe_bytes(const ct_tokenizer *tok, cti_scratch *scratch, const char *word, size_t size,
                                       size_t origin, ct_tokens *tokens, ct_err *err);
-CT_MUST_CHECK ct_status cti_tokens_reserve(ct_tokens *tokens, int64_t n_more, ct_err *err);
 /* tokenizer_hot.c: what the hot path needs of a complete tokenizer; text by a known pattern (tok->known). */
 CT_MUST_CHECK ct_status cti_encode_prepare(ct_tokenizer *tok, ct_err *err);
 CT_MUST_CHECK ct_status cti_encode_known(const ct_tokenizer *tok, cti_scratch *scratch, const cti_piece *text, ct_tokens *tokens,
@@ -485,7 +484,6 @@ CT_MUST_CHECK ct_status cti_encode_text(const ct_tokenizer *tok, cti_scratch *sc
                                         unsigned flags, ct_tokens *tokens, ct_err *err);
 CT_MUST_CHECK ct_status cti_encode_after(const ct_tokenizer *tok, unsigned flags, ct_tokens *tokens, ct_err *err);
 cti_scratch *cti_encoder_scratch(ct_encoder *encoder);
-CT_MUST_CHECK ct_status cti_tokens_push(ct_tokens *tokens, int32_t id, ct_err *err);
 /* tokenizer_added.c */
 typedef struct cti_hit {
     int32_t added; /* index, -1: plain text */

@@ -28,7 +28,7 @@ ct_status cti_unknown(const ct_tokenizer *tok, const char *text, size_t size, si
 static ct_status push_unknown(const ct_tokenizer *tok, const char *word, size_t size, size_t origin, ct_tokens *tokens,
                               ct_err *err)
 {
-    return tok->unk_id >= 0 ? cti_tokens_push(tokens, tok->unk_id, err)
+    return tok->unk_id >= 0 ? ct_tokens_push(tokens, tok->unk_id, err)
                             : cti_unknown(tok, word, size, origin, tokens, err);
 }
 
@@ -178,7 +178,7 @@ static ct_status wordpiece_word(const ct_tokenizer *tok, cti_scratch *scratch, c
         CT_TRY(cti_str_check(&scratch->piece, err));
         known = id >= 0;
         if (known) {
-            CT_TRY(cti_tokens_push(tokens, id, err));
+            CT_TRY(ct_tokens_push(tokens, id, err));
         }
     }
     if (!known) { /* one part without a token makes the whole word unknown */
@@ -296,16 +296,16 @@ static ct_status push_part(const ct_tokenizer *tok, const char *part, size_t siz
 {
     const int32_t id = cti_model_id(tok, part, size);
     if (id >= 0) {
-        return cti_tokens_push(tokens, id, err);
+        return ct_tokens_push(tokens, id, err);
     }
     bool fall_back = tok->byte_fallback;
     for (size_t i = 0; i < size && fall_back; i++) {
         fall_back = tok->byte_ids[(unsigned char)part[i]] >= 0;
     }
     for (size_t i = 0; i < size && fall_back; i++) {
-        CT_TRY(cti_tokens_push(tokens, tok->byte_ids[(unsigned char)part[i]], err));
+        CT_TRY(ct_tokens_push(tokens, tok->byte_ids[(unsigned char)part[i]], err));
     }
-    return fall_back ? CT_OK : cti_tokens_push(tokens, tok->unk_id, err);
+    return fall_back ? CT_OK : ct_tokens_push(tokens, tok->unk_id, err);
 }
 
 static ct_status unigram_word(const ct_tokenizer *tok, cti_scratch *scratch, const char *word, size_t size, size_t origin,
@@ -358,7 +358,7 @@ ct_status cti_model_word(const ct_tokenizer *tok, cti_scratch *scratch, const ch
         return wordpiece_word(tok, scratch, word, size, origin, tokens, err);
     case CTI_MODEL_WORDLEVEL: {
         const int32_t id = cti_model_id(tok, word, size);
-        return id >= 0 ? cti_tokens_push(tokens, id, err) : push_unknown(tok, word, size, origin, tokens, err);
+        return id >= 0 ? ct_tokens_push(tokens, id, err) : push_unknown(tok, word, size, origin, tokens, err);
     }
     case CTI_MODEL_UNIGRAM:
         return unigram_word(tok, scratch, word, size, origin, tokens, err);

@@ -188,7 +188,7 @@ static void plain_word(const ct_tokenizer *tok, const char *word, size_t size, c
         ids[n++] = whole;
     }
     for (size_t i = 0; i < n; i++) {
-        assert_int_equal(cti_tokens_push(out, ids[i], NULL), CT_OK);
+        assert_int_equal(ct_tokens_push(out, ids[i], NULL), CT_OK);
     }
     ct_alloc_free(alloc, ids);
     cti_str_deinit(&spelt);
@@ -376,7 +376,7 @@ static void compare_parts(const ct_tokenizer *tok, uint64_t n_texts)
         whole.n = 0;
         assert_int_equal(ct_tokenizer_encode(tok, list[i].data, list[i].size, 0, &whole, NULL), CT_OK);
         for (int64_t k = 0; k < whole.n; k++) {
-            assert_int_equal(cti_tokens_push(&parts, whole.ids[k], NULL), CT_OK);
+            assert_int_equal(ct_tokens_push(&parts, whole.ids[k], NULL), CT_OK);
         }
         assert_int_equal(ends[i], parts.n);
     }

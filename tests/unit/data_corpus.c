@@ -10,21 +10,6 @@
 
 #define BOM "\xef\xbb\xbf"
 
-/* The text of one document, by a reader of its own. */
-static ct_status read_text(const ct_corpus *corpus, int64_t number, cti_str *text, ct_bad *out_bad, ct_err *err)
-{
-    ct_reader *reader = NULL;
-    ct_document document;
-    ct_document_init(&document, ct_alloc_system());
-    assert_int_equal(ct_reader_create(ct_alloc_system(), corpus, &reader, NULL), CT_OK);
-    const ct_status st = ct_reader_read(reader, number, &document, out_bad, NULL, err);
-    cti_str_reset(text);
-    cti_str_add_n(text, cti_str_text(&document.text), document.text.len);
-    ct_document_deinit(&document);
-    ct_reader_destroy(&reader);
-    return st;
-}
-
 static void assert_documents(const char *path, size_t n, const char *const *texts)
 {
     ct_corpus *corpus = open_corpus(path);

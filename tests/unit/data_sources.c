@@ -48,20 +48,6 @@ static ct_corpus *open_with(const char *path, const ct_corpus_options *options)
     return corpus;
 }
 
-static ct_status read_one(const ct_corpus *corpus, int64_t number, cti_str *text, ct_bad *out_bad, ct_err *err)
-{
-    ct_reader *reader = NULL;
-    ct_document document;
-    ct_document_init(&document, ct_alloc_system());
-    assert_int_equal(ct_reader_create(ct_alloc_system(), corpus, &reader, NULL), CT_OK);
-    const ct_status st = ct_reader_read(reader, number, &document, out_bad, NULL, err);
-    cti_str_reset(text);
-    cti_str_add_n(text, cti_str_text(&document.text), document.text.len);
-    ct_document_deinit(&document);
-    ct_reader_destroy(&reader);
-    return st;
-}
-
 static const char *in_folder(const data_folder *f, const char *name)
 {
     static char path[1100];
@@ -82,7 +68,7 @@ static void forms(void **state)
     ct_corpus *plain = open_corpus(put_bytes(f, "a.jsonl", lines.data, lines.len));
     const int64_t n = ct_corpus_n_documents(plain), bad = n - 2;
     ct_err plain_err = {0};
-    assert_int_equal(read_one(plain, bad, &got, NULL, &plain_err), CT_ERR_DATA);
+    assert_int_equal(read_text(plain, bad, &got, NULL, &plain_err), CT_ERR_DATA);
     const char *line = strstr(plain_err.message, "' line ");
     assert_non_null(line);
     ct_corpus_destroy(&plain);
@@ -142,7 +128,7 @@ static void forms(void **state)
             assert_true(ct_corpus_is_random_access(corpus));
             if (with_bad) {
                 ct_err err = {0};
-                assert_int_equal(read_one(corpus, bad, &got, NULL, &err), CT_ERR_DATA);
+                assert_int_equal(read_text(corpus, bad, &got, NULL, &err), CT_ERR_DATA);
                 assert_says(&err, line); /* the same line, byte and words */
             } else {
                 read_all(corpus, 1, &got);
@@ -188,7 +174,7 @@ static void cut_anywhere(void **state)
             for (int64_t i = 0; i < n; i++) {
                 ct_bad bad;
                 ct_err why = {0};
-                const ct_status st = read_one(corpus, i, &text, &bad, &why);
+                const ct_status st = read_text(corpus, i, &text, &bad, &why);
                 if (i == n - 1 && !is_whole) {
                     assert_int_equal(st, CT_ERR_DATA);
                     assert_int_equal(bad, CT_BAD_DAMAGED);
@@ -219,9 +205,9 @@ static void assert_damage(const char *path, int64_t n_good, const char *says)
     ct_bad bad = CT_BAD_NONE;
     assert_int_equal(ct_corpus_n_documents(corpus), n_good + 1);
     for (int64_t i = 0; i < n_good; i++) {
-        assert_int_equal(read_one(corpus, i, &text, NULL, NULL), CT_OK);
+        assert_int_equal(read_text(corpus, i, &text, NULL, NULL), CT_OK);
     }
-    assert_int_equal(read_one(corpus, n_good, &text, &bad, &err), CT_ERR_DATA);
+    assert_int_equal(read_text(corpus, n_good, &text, &bad, &err), CT_ERR_DATA);
     assert_int_equal(bad, CT_BAD_DAMAGED);
     assert_says(&err, says);
     err = (ct_err){0};
@@ -287,19 +273,19 @@ static void limits(void **state)
             ct_err err = {0};
             ct_bad bad;
             assert_int_equal(ct_corpus_n_documents(corpus), 3);
-            assert_int_equal(read_one(corpus, 1, &text, &bad, &err), most == line ? CT_OK : CT_ERR_DATA);
+            assert_int_equal(read_text(corpus, 1, &text, &bad, &err), most == line ? CT_OK : CT_ERR_DATA);
             if (most < line) {
                 assert_int_equal(bad, CT_BAD_TOO_LONG);
                 assert_says(&err, "line 2: longer than allowed: more than 1.91 MiB (max_document_bytes)");
             }
-            assert_int_equal(read_one(corpus, 2, &text, NULL, NULL), CT_OK);
+            assert_int_equal(read_text(corpus, 2, &text, NULL, NULL), CT_OK);
             assert_string_equal(text.data, "b");
             ct_corpus_destroy(&corpus);
         }
     }
     ct_corpus *corpus = open_with(put_bytes(f, "c.txt", lines.data, lines.len), &(ct_corpus_options){.max_document_bytes = 1000});
     ct_bad bad;
-    assert_int_equal(read_one(corpus, 0, &text, &bad, NULL), CT_ERR_DATA);
+    assert_int_equal(read_text(corpus, 0, &text, &bad, NULL), CT_ERR_DATA);
     assert_int_equal(bad, CT_BAD_TOO_LONG);
     ct_corpus_destroy(&corpus);
     corpus = NULL;
@@ -314,17 +300,17 @@ static void utf8_and_records(void **state)
     ct_bad bad;
     const char *path = put(*state, "a.jsonl", "{\"text\":\"a\xff\"}\n{\"text\":\"\\ud800\"}\n{\"text\":\"fine\"}\n[1]\n");
     ct_corpus *corpus = open_with(path, &(ct_corpus_options){.utf8 = CT_UTF8_BAD});
-    assert_int_equal(read_one(corpus, 0, &text, &bad, &err), CT_ERR_DATA);
+    assert_int_equal(read_text(corpus, 0, &text, &bad, &err), CT_ERR_DATA);
     assert_int_equal(bad, CT_BAD_UTF8);
     assert_says(&err, "line 1: not UTF-8: 1 ill-formed part(s), 0 escaped");
-    assert_int_equal(read_one(corpus, 1, &text, &bad, NULL), CT_ERR_DATA);
+    assert_int_equal(read_text(corpus, 1, &text, &bad, NULL), CT_ERR_DATA);
     assert_int_equal(bad, CT_BAD_UTF8);
-    assert_int_equal(read_one(corpus, 2, &text, &bad, NULL), CT_OK);
+    assert_int_equal(read_text(corpus, 2, &text, &bad, NULL), CT_OK);
     ct_corpus_destroy(&corpus);
     corpus = open_with(path, &(ct_corpus_options){.records = true});
-    assert_int_equal(read_one(corpus, 0, &text, &bad, NULL), CT_OK);
+    assert_int_equal(read_text(corpus, 0, &text, &bad, NULL), CT_OK);
     assert_string_equal(text.data, "{\"text\":\"a\xef\xbf\xbd\"}");
-    assert_int_equal(read_one(corpus, 3, &text, &bad, NULL), CT_ERR_DATA);
+    assert_int_equal(read_text(corpus, 3, &text, &bad, NULL), CT_ERR_DATA);
     assert_int_equal(bad, CT_BAD_NOT_OBJECT);
     ct_corpus_destroy(&corpus);
     cti_str_deinit(&text);
@@ -551,7 +537,7 @@ static void changing_files(void **state)
             }
             if (change == 4) {
                 cti_str text = {.alloc = ct_alloc_system()};
-                assert_int_equal(read_one(corpus, last, &text, NULL, &err), CT_ERR_NOT_FOUND);
+                assert_int_equal(read_text(corpus, last, &text, NULL, &err), CT_ERR_NOT_FOUND);
                 assert_says(&err, name);
                 cti_str_deinit(&text);
             }

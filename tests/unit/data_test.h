@@ -94,6 +94,21 @@ static inline ct_corpus *open_corpus(const char *path)
     return corpus;
 }
 
+/* The text of one document, by a reader of its own. */
+static inline ct_status read_text(const ct_corpus *corpus, int64_t number, cti_str *text, ct_bad *out_bad, ct_err *err)
+{
+    ct_reader *reader = NULL;
+    ct_document document;
+    ct_document_init(&document, ct_alloc_system());
+    assert_int_equal(ct_reader_create(ct_alloc_system(), corpus, &reader, NULL), CT_OK);
+    const ct_status st = ct_reader_read(reader, number, &document, out_bad, NULL, err);
+    cti_str_reset(text);
+    cti_str_add_n(text, cti_str_text(&document.text), document.text.len);
+    ct_document_deinit(&document);
+    ct_reader_destroy(&reader);
+    return st;
+}
+
 /* A batch of n_tokens with its arrays. */
 static inline ct_batch batch_make(int64_t n_tokens)
 {
