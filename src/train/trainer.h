@@ -90,6 +90,9 @@ typedef struct cti_trainer {
     bool has_read_all;      /* each of this rank's streams has gone through its documents once */
     /* state */
     int64_t current_step;     /* last finished step */
+    int64_t loaded_step;      /* the run began after it */
+    bool is_stopping;         /* all ranks know that this step was the last: a signal, or the time limit */
+    bool is_out_of_data, is_seed_only;
     int64_t tokens_seen;      /* over all ranks */
     int64_t opened_ns;        /* when the run began */
     int64_t longest_step_ns, longest_save_ns, longest_validation_ns; /* so far: what the time limit must leave room for */
@@ -102,8 +105,26 @@ typedef struct cti_trainer {
 } cti_trainer;
 
 CT_MUST_CHECK ct_status cti_trainer_open(const cti_trainer_options *options, cti_trainer **out_trainer, ct_err *err);
+/* All of it: start, advance until done, finish. */
 CT_MUST_CHECK ct_status cti_trainer_run(cti_trainer *trainer, ct_err *err);
-/* One update; run does it in a loop after cti_trainer_load. CT_END_OF_DATA where any rank has no more data. Where loss or norm is not
+
+/* What a step came to. */
+typedef struct cti_step_report {
+    double loss, max_loss; /* over all data ranks: the step's, and the largest of one rank's mean */
+    double grad_norm;
+    int64_t spent_ns;      /* with waiting for data; without saving and validation */
+} cti_step_report;
+
+/* Loads, and says from where; writes the seed checkpoint where one is asked for. Once. */
+CT_MUST_CHECK ct_status cti_trainer_start(cti_trainer *trainer, ct_err *err);
+/* No step is left: all are done, the data is at its end, all ranks were asked to stop, or only a seed checkpoint was wanted. */
+bool cti_trainer_is_done(const cti_trainer *trainer);
+/* One step with its line, records, saving and validation as the settings say. CT_END_OF_DATA: there was none left, and nothing changed. */
+CT_MUST_CHECK ct_status cti_trainer_advance(cti_trainer *trainer, cti_step_report *out_report, ct_err *err);
+/* The last lines, after a barrier. ERR_STOPPED where steps are left. */
+CT_MUST_CHECK ct_status cti_trainer_finish(cti_trainer *trainer, ct_err *err);
+
+/* The update alone; advance calls it. CT_END_OF_DATA where any rank has no more data. Where loss or norm is not
  * finite nothing is changed and ERR_NUMERIC names the step. */
 CT_MUST_CHECK ct_status cti_trainer_step(cti_trainer *trainer, double *out_loss, double *out_norm, ct_err *err);
 void cti_trainer_close(cti_trainer **trainer);

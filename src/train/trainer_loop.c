@@ -184,16 +184,15 @@ static void log_step(cti_trainer *t, int64_t step, double loss, double max_loss,
     cti_observer_logged(t, step, &numbers);
 }
 
-/* One step with all that is around it. */
-static ct_status step_and_tell(cti_trainer *t, int64_t loaded, double *out_loss, bool *out_stop, ct_err *err)
+/* The step, and what its line and its records say. */
+static ct_status step_and_tell(cti_trainer *t, cti_step_report *out, ct_err *err)
 {
     const int64_t step = t->current_step + 1;
-    const bool is_logged = step == 1 || step == loaded + 1 || step % CTI_SECTION(t->root, "metrics", metrics)->log_freq == 0;
-    double norm, max_loss;
-    ct_status st = cti_trainer_step(t, out_loss, &norm, err);
+    const bool is_logged = step == 1 || step == t->loaded_step + 1 || step % CTI_SECTION(t->root, "metrics", metrics)->log_freq == 0;
+    ct_status st = cti_trainer_step(t, &out->loss, &out->grad_norm, err);
     if (st == CT_OK) {
         const int64_t start = CTI_PHASE_BEGIN(t, "collect_dist_metrics");
-        st = agree(t, out_stop, &max_loss, err);
+        st = agree(t, &t->is_stopping, &out->max_loss, err);
         CTI_PHASE_END(t, "collect_dist_metrics", start, st == CT_OK);
     }
     if (st == CT_ERR_PEER || st == CT_ERR_TIMEOUT) { /* which rank and which collective it says; here is when */
@@ -201,70 +200,100 @@ static ct_status step_and_tell(cti_trainer *t, int64_t loaded, double *out_loss,
     }
     CT_TRY(st);
     if (is_logged) {
-        log_step(t, step, *out_loss, max_loss, norm);
+        log_step(t, step, out->loss, out->max_loss, out->grad_norm);
     }
+    return CT_OK;
+}
+
+ct_status cti_trainer_start(cti_trainer *t, ct_err *err)
+{
+    const int64_t steps = CTI_SECTION(t->root, "training", training)->steps;
+    const int64_t load_start = CTI_PHASE_BEGIN(t, "checkpoint_load");
+    const ct_status st = cti_trainer_load(t, err);
+    CTI_PHASE_END(t, "checkpoint_load", load_start, st == CT_OK);
+    CT_TRY(st);
+    t->loaded_step = t->current_step;
+    if (CTI_SECTION(t->root, "checkpoint", checkpoint)->create_seed_checkpoint) {
+        CT_TRY(cti_trainer_save(t, 0, true, true, err));
+        CT_INFO(t->log, "Created seed checkpoint");
+        t->is_seed_only = true;
+        return CT_OK;
+    }
+    if (t->loaded_step >= steps) {
+        CT_WARN(t->log, "The checkpoint is at step %" PRId64 ", --training.steps is %" PRId64 ": nothing is left to do", t->loaded_step,
+                steps);
+    }
+    cti_observer_start(t);
+    if (t->loaded_step == 0 && !CTI_SECTION(t->root, "debug", debug)->seed.is_set) {
+        CT_INFO(t->log, "Initial weights are drawn with seed %" PRIu64 " (--debug.seed %" PRIu64 " repeats them)", t->seed, t->seed);
+    }
+    CT_INFO(t->log, "Training starts at step %" PRId64, t->loaded_step + 1);
+    return CT_OK;
+}
+
+bool cti_trainer_is_done(const cti_trainer *t)
+{
+    return t->is_seed_only || t->is_stopping || t->is_out_of_data ||
+           t->current_step >= CTI_SECTION(t->root, "training", training)->steps;
+}
+
+ct_status cti_trainer_advance(cti_trainer *t, cti_step_report *out, ct_err *err)
+{
+    const cti_comm_config *comm = CTI_SECTION(t->root, "comm", comm);
+    const int64_t step = t->current_step + 1, began = cti_now_ns();
+    *out = (cti_step_report){0};
+    cti_observer_step_begin(t, step);
+    const ct_status st = step_and_tell(t, out, err);
+    out->spent_ns = cti_now_ns() - began;
+    t->longest_step_ns = cti_max_i64(t->longest_step_ns, out->spent_ns);
+    cti_observer_step_end(t, step, out->loss, st == CT_OK);
+    if (st == CT_END_OF_DATA) {
+        CT_WARN(t->log, "Ran out of data; last step was canceled.");
+        t->is_out_of_data = true;
+    }
+    CT_TRY(st);
+    if (CTI_SECTION(t->root, "debug", debug)->log_batch_hash) {
+        CT_INFO(t->log, "Batch of step %" PRId64 ": tokens %016" PRIx64, step, t->batch_hash);
+    }
+    CT_TRY(cti_trainer_save(t, step, step == CTI_SECTION(t->root, "training", training)->steps, t->is_stopping, err));
+    CT_TRY(t->is_stopping ? CT_OK : cti_validator_run(t, step, err));
+    if (step == t->loaded_step + 1) {
+        char span[32];
+        CT_INFO(t->log, "Synchronizing and adjusting timeout for all ProcessGroups to %s",
+                cti_format_timedelta(comm->train_timeout_seconds, span));
+        ct_comm_set_timeout(t->world, comm->train_timeout_seconds * 1000);
+    }
+    return CT_OK;
+}
+
+ct_status cti_trainer_finish(cti_trainer *t, ct_err *err)
+{
+    const int64_t steps = CTI_SECTION(t->root, "training", training)->steps;
+    if (t->is_seed_only) {
+        return CT_OK;
+    }
+    if (t->loader != NULL) {
+        cti_trainer_log_data(t, "whole run");
+    }
+    if (t->is_stopping && t->current_step < steps) {
+        return CT_FAIL(err, CT_ERR_STOPPED, "stopped %s after step %" PRId64 " of %" PRId64,
+                       t->o.stop != NULL && *t->o.stop ? "on request" : "by the time limit, or on another rank's request", t->current_step,
+                       steps);
+    }
+    CT_TRY(ct_comm_barrier(t->world, NULL, err));
+    CT_INFO(t->log, "Training completed");
     return CT_OK;
 }
 
 ct_status cti_trainer_run(cti_trainer *t, ct_err *err)
 {
-    const cti_training_config *training = CTI_SECTION(t->root, "training", training);
-    const cti_comm_config *comm = CTI_SECTION(t->root, "comm", comm);
-    const cti_debug_config *debug = CTI_SECTION(t->root, "debug", debug);
-    const int64_t load_start = CTI_PHASE_BEGIN(t, "checkpoint_load");
-    ct_status st = cti_trainer_load(t, err);
-    CTI_PHASE_END(t, "checkpoint_load", load_start, st == CT_OK);
-    CT_TRY(st);
-    const int64_t loaded = t->current_step;
-    bool stop = false;
-    if (CTI_SECTION(t->root, "checkpoint", checkpoint)->create_seed_checkpoint) {
-        CT_TRY(cti_trainer_save(t, 0, true, true, err));
-        CT_INFO(t->log, "Created seed checkpoint");
-        return CT_OK;
-    }
-    if (loaded >= training->steps) {
-        CT_WARN(t->log, "The checkpoint is at step %" PRId64 ", --training.steps is %" PRId64 ": nothing is left to do", loaded,
-                training->steps);
-    }
-    cti_observer_start(t);
-    if (loaded == 0 && !CTI_SECTION(t->root, "debug", debug)->seed.is_set) {
-        CT_INFO(t->log, "Initial weights are drawn with seed %" PRIu64 " (--debug.seed %" PRIu64 " repeats them)", t->seed, t->seed);
-    }
-    CT_INFO(t->log, "Training starts at step %" PRId64, loaded + 1);
-    while (t->current_step < training->steps && !stop) {
-        const int64_t step = t->current_step + 1;
-        double loss = 0.0;
-        const int64_t began = cti_now_ns();
-        cti_observer_step_begin(t, step);
-        st = step_and_tell(t, loaded, &loss, &stop, err);
-        t->longest_step_ns = cti_max_i64(t->longest_step_ns, cti_now_ns() - began);
-        cti_observer_step_end(t, step, loss, st == CT_OK);
-        if (st == CT_END_OF_DATA) {
-            CT_WARN(t->log, "Ran out of data; last step was canceled.");
-            break;
-        }
-        CT_TRY(st);
-        if (debug->log_batch_hash) {
-            CT_INFO(t->log, "Batch of step %" PRId64 ": tokens %016" PRIx64, step, t->batch_hash);
-        }
-        CT_TRY(cti_trainer_save(t, step, step == training->steps, stop, err));
-        CT_TRY(stop ? CT_OK : cti_validator_run(t, step, err));
-        if (step == loaded + 1) {
-            char span[32];
-            CT_INFO(t->log, "Synchronizing and adjusting timeout for all ProcessGroups to %s",
-                    cti_format_timedelta(comm->train_timeout_seconds, span));
-            ct_comm_set_timeout(t->world, comm->train_timeout_seconds * 1000);
+    CT_TRY(cti_trainer_start(t, err));
+    while (!cti_trainer_is_done(t)) {
+        cti_step_report report;
+        const ct_status st = cti_trainer_advance(t, &report, err);
+        if (st != CT_OK && st != CT_END_OF_DATA) {
+            return st;
         }
     }
-    if (t->loader != NULL) {
-        cti_trainer_log_data(t, "whole run");
-    }
-    if (stop && t->current_step < training->steps) {
-        return CT_FAIL(err, CT_ERR_STOPPED, "stopped %s after step %" PRId64 " of %" PRId64,
-                       t->o.stop != NULL && *t->o.stop ? "on request" : "by the time limit, or on another rank's request", t->current_step,
-                       training->steps);
-    }
-    CT_TRY(ct_comm_barrier(t->world, NULL, err));
-    CT_INFO(t->log, "Training completed");
-    return CT_OK;
+    return cti_trainer_finish(t, err);
 }
