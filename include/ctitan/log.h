@@ -17,7 +17,7 @@ typedef enum ct_log_level { CT_LOG_DEBUG, CT_LOG_INFO, CT_LOG_WARNING, CT_LOG_ER
 
 typedef struct ct_log ct_log;
 
-/* Lines below `level` are dropped. `stream` is borrowed until ct_log_destroy. Threads: any may write; each line
+/* Lines below `level` are dropped. `stream` is borrowed until ct_log_destroy; NULL: lines go to the hook alone. Threads: any may write; each line
  * goes out with one write. Local time. */
 CT_MUST_CHECK ct_status ct_log_create(const ct_alloc *alloc, FILE *stream, ct_log_level level, ct_log **out_log,
                                       ct_err *err);

@@ -12,7 +12,7 @@
 
 struct ct_log {
     const ct_alloc *alloc; /* borrows until ct_log_destroy */
-    FILE *stream;          /* borrows until ct_log_destroy; written under lock */
+    FILE *stream;          /* borrows until ct_log_destroy; written under lock; NULL: only the hook sees the lines */
     ct_log_level level;
     pthread_mutex_t lock; /* guards stream, hook, hook_ctx */
     void (*hook)(void *ctx, ct_log_level level, const char *text);
@@ -77,6 +77,9 @@ static const char *level_name(ct_log_level level)
 /* One write where the stream has a descriptor. Failures are dropped: there is nowhere to report them. */
 static void write_out(FILE *stream, const char *bytes, size_t size)
 {
+    if (stream == NULL) {
+        return;
+    }
     (void)fflush(stream);
     const int fd = fileno(stream);
     if (fd < 0) { /* a stream in memory */
@@ -137,7 +140,7 @@ void ct_log_set_status(ct_log *log, const char *text)
 
 int ct_log_fd(const ct_log *log)
 {
-    return log == NULL ? -1 : fileno(log->stream);
+    return log == NULL || log->stream == NULL ? -1 : fileno(log->stream);
 }
 
 void ct_log_line(ct_log *log, ct_log_level level, const char *fmt, ...)

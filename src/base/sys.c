@@ -2,11 +2,14 @@
 /* The host, from /proc and the control groups (Linux). */
 #include "base/sys.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -325,4 +328,24 @@ ct_status cti_exe_dir(const ct_alloc *alloc, char **out_dir, ct_err *err)
     }
     *out_dir = dir;
     return CT_OK;
+}
+
+ct_status cti_self_dir(const ct_alloc *alloc, char **out_dir, ct_err *err)
+{
+    static const char here;
+    Dl_info info;
+    struct link_map *map = NULL;
+    if (dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) == 0 || map == NULL || map->l_name[0] == '\0') { /* "": the executable */
+        return cti_exe_dir(alloc, out_dir, err);
+    }
+    char *path = realpath(map->l_name, NULL);
+    if (path == NULL) {
+        char buf[128];
+        return CT_FAIL(err, CT_ERR_IO, "'%s': where this library lies cannot be found: %s", map->l_name, strerror_r(errno, buf, sizeof buf));
+    }
+    char *slash = strrchr(path, '/'); /* there is one: the path is absolute */
+    slash[slash == path ? 1 : 0] = '\0';
+    *out_dir = ct_alloc_strdup(alloc, path, err);
+    free(path);
+    return *out_dir != NULL ? CT_OK : CT_ERR_MEMORY;
 }

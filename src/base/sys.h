@@ -20,5 +20,8 @@ int64_t cti_peak_rss_bytes(void); /* high-water mark */
 void cti_cpu_name(char *buf, size_t size);
 /* Folder of the running executable, symbolic links resolved. Caller frees. */
 CT_MUST_CHECK ct_status cti_exe_dir(const ct_alloc *alloc, char **out_dir, ct_err *err);
+/* The same of the shared library that this code is part of; that of the executable where it is part of a program. A library that was
+ * opened by a relative path is sought from the working directory of now. */
+CT_MUST_CHECK ct_status cti_self_dir(const ct_alloc *alloc, char **out_dir, ct_err *err);
 
 #endif

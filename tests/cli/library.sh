@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: slow
+# rooms: comm/gloo
+# libctitan as its users have it: installed under another prefix, found by pkg-config, used from C and from Python. The losses are those of
+# the program, in one process and in two; nothing is printed but by the example; only what the headers declare is exported.
+set -u
+build=$1
+src=$(cd "$(dirname "$0")/../.." && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+fail() { echo "FAILED: $*"; tail -n 30 out err 2>/dev/null; exit 1; }
+cc=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
+{ command -v "$cc" && command -v pkg-config; } >/dev/null || { echo "no compiler or no pkg-config here"; exit 77; }
+read -r -a sanitize <<<"$(sed -n 's/^CT_SANITIZE:STRING=\(..*\)/-fsanitize=\1/p' "$build/CMakeCache.txt")"
+
+DESTDIR=$dir/stage cmake --install "$build" --prefix /opt/c >log 2>&1 || { cat log; fail "install"; }
+mv stage/opt/c moved # an installation may be moved
+export PKG_CONFIG_PATH=$dir/moved/lib/pkgconfig LD_LIBRARY_PATH=$dir/moved/lib
+read -r -a flags <<<"$(pkg-config --cflags --libs ctitan)"
+"$cc" -std=c17 -Wall -Wextra -Wpedantic -Werror "${sanitize[@]}" "$src/examples/library/train.c" "${flags[@]}" -o example || fail "the example cannot be built"
+
+nm -D --defined-only moved/lib/libctitan.so | awk '$3 !~ /^(ct_[a-z0-9_]+@@CTITAN_0|CTITAN_0)$/' >out
+[ ! -s out ] || fail "exported, and not declared in include/ctitan"
+for f in ct_run_open ct_run_step ct_run_close ct_registry_add_override ct_op_reshape ct_class_list; do
+    nm -D --defined-only moved/lib/libctitan.so | grep -q " $f@" || fail "$f is not exported"
+done
+
+settings=(--module llama3 --config llama3_debugmodel --training.steps 3 --training.local-batch-size 2 --training.seq-len 64 --debug.seed 5 --lr-scheduler.warmup-steps 1)
+losses() { sed -nE 's/.*step:? +([0-9]+).*loss:? +([0-9.]+).*grad(ient)?[_ ]norm:? +([0-9.]+).*/\1 \2 \4/p' "$1"; }
+"$build/bin/ctitan" train "${settings[@]}" --metrics.log-freq 1 --metrics.disable-color-printing --dump-folder a 2>log || fail "train"
+losses log >want
+[ "$(wc -l <want)" = 3 ] || fail "no losses in the log"
+./example "${settings[@]}" --dump-folder b >out 2>err || fail "the example"
+losses out | diff - want || fail "the example's losses"
+[ ! -s err ] && [ "$(wc -l <out)" = 3 ] || fail "more was printed than the example's lines"
+
+./example "${settings[@]}" --training.stepss 3 --training.seq-len -4 >out 2>err
+[ $? = 2 ] && grep -q 'unknown flag (nearest: --training.steps)' err && grep -q "seq-len: '-4' is too small" err && [ "$(wc -l <err)" = 2 ] || fail "wrong settings"
+./example --help >out 2>err
+[ $? = 2 ] && grep -q -- '--help: a setting of the program' err && [ ! -s out ] || fail "help"
+
+two=(run --nproc_per_node=2 --local-ranks-filter 0)
+"$build/bin/ctitan" "${two[@]}" -m torchtitan.train "${settings[@]}" --metrics.log-freq 1 --metrics.disable-color-printing --dump-folder a2 >log 2>&1 || fail "train, two ranks"
+losses log >want2
+[ "$(wc -l <want2)" = 3 ] || fail "no losses in the log of two ranks"
+"$build/bin/ctitan" "${two[@]}" --no-python ./example "${settings[@]}" --dump-folder b2 >out 2>&1 || fail "the example, two ranks"
+losses out | diff - want2 || fail "the example's losses, two ranks"
+
+if command -v python3 >/dev/null && [ ${#sanitize[@]} = 0 ]; then
+    python3 -B "$src/examples/library/train.py" "${settings[@]}" --dump-folder c --override.imports npu_compat.npu_attention >out 2>err || fail "train.py"
+    cut -d' ' -f1,2 want >w
+    losses out | cut -d' ' -f1,2 | diff - w || fail "train.py's losses, with a plug-in"
+    [ ! -s err ] || fail "train.py: more was printed"
+    python3 -B "$src/examples/library/train.py" --module llama9 --config x >out 2>err
+    [ $? = 2 ] && grep -q llama9 err || fail "train.py: a wrong module"
+fi
+echo "all fine"
