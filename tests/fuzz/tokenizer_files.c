@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rooms: tokenizer base */
 /* labels: fast */
-/* Mutated tokenizer files: tokenizer.json, tokenizer_config.json, vocab.json with merges.txt, vocab.txt, tiktoken files. Each opens or is refused with
- * a message; what opens encodes hard texts, decodes all that comes out, and gives the same ids with a kept encoder. Deterministic: the seed is the
- * number of the case
- * (CTITAN_FUZZ_RUNS: how many of each kind; CT_SEED: where they begin; CTITAN_FUZZ_ONLY: a pattern of the tests' names). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+/* Mutated tokenizer files: tokenizer.json, tokenizer_config.json, vocab.json with merges.txt, vocab.txt,
+ * tiktoken files. Each opens or is refused with a message; what opens encodes hard texts, decodes all that
+ * comes out, and gives the same ids with a kept encoder. CTITAN_FUZZ_RUNS: how many of each kind;
+ * CTITAN_FUZZ_ONLY: a pattern of the tests' names. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
+#include <unistd.h>
 
 #include "base/base.h"
+#include "fuzz.h"
 #include "tokenizer/tokenizer_internal.h"
 
 static const ct_alloc *alloc;
@@ -36,57 +33,39 @@ static file read_file(const char *name)
     return f;
 }
 
-static long n_runs(long usual)
-{
-    const char *given = getenv("CTITAN_FUZZ_RUNS");
-    return given == NULL ? usual : strtol(given, NULL, 10);
-}
-
-static uint64_t first_seed(void)
-{
-    const char *given = getenv("CT_SEED");
-    return given == NULL ? 1 : strtoull(given, NULL, 10);
-}
-
-typedef struct mutation {
-    cti_rng_key key;
-    uint64_t at;
-} mutation;
-
-static size_t below(mutation *m, size_t n)
-{
-    return n == 0 ? 0 : (size_t)cti_rng_below(m->key, m->at++, n);
-}
-
 /* --- structure: a JSON tree with values changed, taken away, moved --- */
 
-static json_t *odd_value(mutation *m)
+static json_t *odd_value(fuzz_case *c)
 {
-    static const char *const strings[] = {"",      "a",        " ",      "\u2581",   "Sequence", "Replace", "Split",  "ByteLevel", "Metaspace", "(a|b)*", "\\s+|$",
-                                          "[^\\p{L}]", "isolated", "Removed", "Isolated", "first",  "always",  "never",  "<unk>",     "WordPiece", "BPE",    "Unigram",
-                                          "Fuse",  "ByteFallback", "NFC",  "NFKD",     "Strip",    "(?=a)|b?", "\\b",   "AAAA",      "th e",      "##a",    "</w>"};
-    switch (below(m, 9)) {
+    static const char *const strings[] = {
+        "",          "a",      " ",      "\u2581",    "Sequence", "Replace", "Split",    "ByteLevel",
+        "Metaspace", "(a|b)*", "\\s+|$", "[^\\p{L}]", "isolated", "Removed", "Isolated", "first",
+        "always",    "never",  "<unk>",  "WordPiece", "BPE",      "Unigram", "Fuse",     "ByteFallback",
+        "NFC",       "NFKD",   "Strip",  "(?=a)|b?",  "\\b",      "AAAA",    "th e",     "##a",
+        "</w>"};
+    switch (fuzz_below(c, 9)) {
     case 0:
         return json_null();
     case 1:
-        return json_boolean(below(m, 2) == 1);
+        return json_boolean(fuzz_below(c, 2) == 1);
     case 2:
-        return json_integer((json_int_t)below(m, 600) - 50);
+        return json_integer((json_int_t)fuzz_below(c, 600) - 50);
     case 3:
-        return json_integer(below(m, 2) ? INT64_MAX : (json_int_t)1 << 31);
+        return json_integer(fuzz_below(c, 2) ? INT64_MAX : (json_int_t)1 << 31);
     case 4:
-        return json_real(below(m, 2) ? -1.5 : 1e300);
+        return json_real(fuzz_below(c, 2) ? -1.5 : 1e300);
     case 5:
         return json_array();
     case 6:
         return json_object();
     default:
-        return json_string(strings[below(m, sizeof strings / sizeof *strings)]);
+        return json_string(strings[fuzz_below(c, sizeof strings / sizeof *strings)]);
     }
 }
 
-/* A random container: from root down, each child chosen at random, stopping now and then. Members of large objects are rare. */
-static json_t *random_container(mutation *m, json_t *root)
+/* A random container: from root down, each child chosen at random, stopping now and then. Members of large
+ * objects are rare. */
+static json_t *random_container(fuzz_case *c, json_t *root)
 {
     json_t *at = root;
     for (int depth = 0; depth < 12; depth++) {
@@ -102,7 +81,7 @@ static json_t *random_container(mutation *m, json_t *root)
                 }
             }
         } else {
-            const size_t size = json_array_size(at), from = size > 64 ? below(m, size - 64) : 0;
+            const size_t size = json_array_size(at), from = size > 64 ? fuzz_below(c, size - 64) : 0;
             for (size_t i = from; i < size && n < 64; i++) {
                 json_t *value = json_array_get(at, i);
                 if (json_is_object(value) || json_is_array(value)) {
@@ -110,17 +89,17 @@ static json_t *random_container(mutation *m, json_t *root)
                 }
             }
         }
-        if (n == 0 || below(m, 5) == 0) {
+        if (n == 0 || fuzz_below(c, 5) == 0) {
             break;
         }
-        at = children[below(m, n)];
+        at = children[fuzz_below(c, n)];
     }
     return at;
 }
 
-static const char *random_key(mutation *m, json_t *object)
+static const char *random_key(fuzz_case *c, json_t *object)
 {
-    size_t left = below(m, json_object_size(object));
+    size_t left = fuzz_below(c, json_object_size(object));
     void *iter = json_object_iter(object);
     while (iter != NULL && left-- > 0) {
         iter = json_object_iter_next(object, iter);
@@ -128,28 +107,28 @@ static const char *random_key(mutation *m, json_t *object)
     return iter ? json_object_iter_key(iter) : NULL;
 }
 
-static void mutate_tree(mutation *m, json_t *root, json_t *other)
+static void mutate_tree(fuzz_case *c, json_t *root, json_t *other)
 {
-    json_t *at = random_container(m, root);
-    const size_t what = below(m, 6);
+    json_t *at = random_container(c, root);
+    const size_t what = fuzz_below(c, 6);
     if (json_is_array(at)) {
-        const size_t n = json_array_size(at), i = below(m, n);
+        const size_t n = json_array_size(at), i = fuzz_below(c, n);
         if (what == 0 && n > 0) {
             json_array_remove(at, i);
         } else if (what == 1 && n > 0) {
             json_array_append(at, json_array_get(at, i));
         } else if (what == 2 && n > 0) {
-            json_array_insert_new(at, below(m, n), json_deep_copy(json_array_get(at, i)));
+            json_array_insert_new(at, fuzz_below(c, n), json_deep_copy(json_array_get(at, i)));
         } else if (n > 0) {
-            json_array_set_new(at, i, odd_value(m));
+            json_array_set_new(at, i, odd_value(c));
         } else {
-            json_array_append_new(at, odd_value(m));
+            json_array_append_new(at, odd_value(c));
         }
         return;
     }
-    const char *key = random_key(m, at);
+    const char *key = random_key(c, at);
     if (key == NULL) {
-        json_object_set_new(at, "type", odd_value(m));
+        json_object_set_new(at, "type", odd_value(c));
         return;
     }
     char name[256];
@@ -157,41 +136,44 @@ static void mutate_tree(mutation *m, json_t *root, json_t *other)
     if (what == 0) {
         json_object_del(at, name);
     } else if (what == 1) { /* the member of another tokenizer in its place */
-        json_t *theirs = json_object_get(json_is_object(other) ? random_container(m, other) : NULL, name);
+        json_t *theirs = json_object_get(json_is_object(other) ? random_container(c, other) : NULL, name);
         theirs = theirs ? theirs : json_object_get(other, name);
         if (theirs != NULL) {
             json_object_set_new(at, name, json_deep_copy(theirs));
         }
     } else {
-        json_object_set_new(at, name, odd_value(m));
+        json_object_set_new(at, name, odd_value(c));
     }
 }
 
 /* --- bytes --- */
 
-static void mutate_bytes(mutation *m, cti_str *s)
+static void mutate_bytes(fuzz_case *c, cti_str *s)
 {
-    static const char *const bits[] = {"\n", "\"", "{", "}", "[", ",", "\\u0000", "\\ud800", "\xff", "\xc3", " ", "#", "==", "99999999999", "-1", "AA== 1\n", "\t", "\r\n"};
-    const char *bit = bits[below(m, sizeof bits / sizeof *bits)];
-    const size_t at = below(m, s->len + 1), left = s->len - at, cut = below(m, 4) < left ? below(m, 4) : 0;
+    static const char *const bits[] = {"\n",      "\"",          "{",    "}",        "[",  ",",
+                                       "\\u0000", "\\ud800",     "\xff", "\xc3",     " ",  "#",
+                                       "==",      "99999999999", "-1",   "AA== 1\n", "\t", "\r\n"};
+    const char *bit = bits[fuzz_below(c, sizeof bits / sizeof *bits)];
+    const size_t at = fuzz_below(c, s->len + 1), left = s->len - at,
+                 cut = fuzz_below(c, 4) < left ? fuzz_below(c, 4) : 0;
     cti_str fresh = {.alloc = alloc};
     cti_str_add_n(&fresh, cti_str_text(s), at);
-    switch (below(m, 4)) {
+    switch (fuzz_below(c, 4)) {
     case 0:
-        cti_str_add_char(&fresh, (char)below(m, 256));
+        cti_str_add_char(&fresh, (char)fuzz_below(c, 256));
         break;
     case 1:
         cti_str_add(&fresh, bit);
         break;
     case 2: { /* a piece of it once more */
-        const size_t from = below(m, s->len), n = below(m, 40);
+        const size_t from = fuzz_below(c, s->len), n = fuzz_below(c, 40);
         cti_str_add_n(&fresh, cti_str_text(s) + from, from + n < s->len ? n : 0);
         break;
     }
     default:
         break;
     }
-    cti_str_add_n(&fresh, cti_str_text(s) + at + cut, below(m, 40) == 0 ? 0 : left - cut);
+    cti_str_add_n(&fresh, cti_str_text(s) + at + cut, fuzz_below(c, 40) == 0 ? 0 : left - cut);
     cti_str_deinit(s);
     *s = fresh;
 }
@@ -200,8 +182,13 @@ static void mutate_bytes(mutation *m, cti_str *s)
 
 static void use(ct_tokenizer *tok, uint64_t seed)
 {
-    static const char *const texts[] = {"the cat, 12345 caf\xc3\xa9\xff <|pad|><s>", "  \xe6\x9d\xb1\xe4\xba\xac  they're\n\n\tX", "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x91\xa9 e\xcc\x81\xcc\xa3 \xef\xac\x81x",
-                                        "", " ", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    static const char *const texts[] = {
+        "the cat, 12345 caf\xc3\xa9\xff <|pad|><s>",
+        "  \xe6\x9d\xb1\xe4\xba\xac  they're\n\n\tX",
+        "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x91\xa9 e\xcc\x81\xcc\xa3 \xef\xac\x81x",
+        "",
+        " ",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
     ct_encoder *encoder = NULL;
     ct_err err = {0};
     assert_int_equal(ct_encoder_create(alloc, tok, &encoder, &err), CT_OK);
@@ -216,7 +203,8 @@ static void use(ct_tokenizer *tok, uint64_t seed)
         for (int64_t k = 0; k < a.n; k++) {
             assert_true(a.ids[k] >= 0 && a.ids[k] < ct_tokenizer_vocab_size(tok));
         }
-        assert_int_equal(ct_tokenizer_decode(tok, a.ids, a.n, seed % 2 ? CT_DECODE_SKIP_SPECIAL : 0u, &out, NULL), CT_OK);
+        assert_int_equal(
+            ct_tokenizer_decode(tok, a.ids, a.n, seed % 2 ? CT_DECODE_SKIP_SPECIAL : 0u, &out, NULL), CT_OK);
         ct_decode_stream stream = {0};
         for (int64_t k = 0; k < a.n; k++) {
             assert_int_equal(ct_decode_stream_push(&stream, tok, a.ids[k], 0, &out, NULL), CT_OK);
@@ -230,17 +218,29 @@ static void use(ct_tokenizer *tok, uint64_t seed)
     ct_encoder_destroy(&encoder);
 }
 
-/* n_ok counts what opened. */
-static void open_json(const char *json, size_t size, const char *config, size_t config_size, uint64_t seed, long *n_ok)
+typedef struct tally {
+    long runs, n_ok; /* cases; how many of them opened */
+} tally;
+
+/* Mutations that break all or nothing would test little. */
+static void check_tally(const tally *t)
+{
+    print_message("%ld of %ld opened\n", t->n_ok, t->runs);
+    assert_true(t->runs < 100 || (t->n_ok > t->runs / 20 && t->n_ok < t->runs));
+}
+
+static void open_json(const char *json, size_t size, const char *config, size_t config_size, uint64_t seed,
+                      tally *t)
 {
     ct_tokenizer *tok = NULL;
     ct_err err = {0};
     const ct_tokenizer_options options = {.on_unknown = seed % 2 ? CT_ON_UNKNOWN_DROP : CT_ON_UNKNOWN_REFUSE};
-    const ct_status st = ct_tokenizer_from_json(alloc, json, size, config, config_size, "fuzz.json", &options, &tok, &err);
+    const ct_status st =
+        ct_tokenizer_from_json(alloc, json, size, config, config_size, "fuzz.json", &options, &tok, &err);
     if (st == CT_OK) {
         use(tok, seed);
         ct_tokenizer_destroy(&tok);
-        ++*n_ok;
+        t->n_ok++;
     } else {
         assert_null(tok);
         assert_int_equal(err.status, st);
@@ -248,7 +248,8 @@ static void open_json(const char *json, size_t size, const char *config, size_t 
     }
 }
 
-static const char *const families[] = {"gpt2", "llama3", "llama2", "mistral", "deepseek_v3", "bert", "t5", "gemma", "wordlevel", "clip", "added"};
+static const char *const families[] = {"gpt2", "llama3", "llama2",    "mistral", "deepseek_v3", "bert",
+                                       "t5",   "gemma",  "wordlevel", "clip",    "added"};
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
 static void test_tokenizer_json(void **state)
@@ -261,7 +262,8 @@ static void test_tokenizer_json(void **state)
         file f = read_file(name);
         assert_int_equal(cti_json_parse(f.data, f.size, name, &trees[i], NULL), CT_OK);
         ct_alloc_free(alloc, f.data);
-        /* Smaller: the first of the vocabulary and the merges they allow. Most cases spend their time in what surrounds them. */
+        /* Smaller: the first of the vocabulary and the merges they allow. Most cases spend their time in what
+         * surrounds them. */
         json_t *vocab = json_object_get(json_object_get(trees[i], "model"), "vocab");
         if (json_is_array(vocab)) {
             while (json_array_size(vocab) > 290) {
@@ -269,29 +271,25 @@ static void test_tokenizer_json(void **state)
             }
         }
     }
-    const long runs = n_runs(500);
-    long n_ok = 0;
-    for (long i = 0; i < runs; i++) {
-        const uint64_t seed = first_seed() + (uint64_t)i;
-        mutation m = {.key = cti_rng_key_make(seed, "tokenizer_json")};
-        json_t *tree = json_deep_copy(trees[below(&m, N_FAMILIES)]);
-        for (size_t n = below(&m, 4); n > 0; n--) {
-            mutate_tree(&m, tree, trees[below(&m, N_FAMILIES)]);
+    tally t = {0};
+    for (fuzz_case c = fuzz_begin("tokenizer_json", 500); fuzz_next(&c); t.runs++) {
+        json_t *tree = json_deep_copy(trees[fuzz_below(&c, N_FAMILIES)]);
+        for (size_t n = fuzz_below(&c, 4); n > 0; n--) {
+            mutate_tree(&c, tree, trees[fuzz_below(&c, N_FAMILIES)]);
         }
         char *text = NULL;
         assert_int_equal(cti_json_dump(alloc, tree, 0, &text, NULL), CT_OK);
         cti_str s = {.alloc = alloc};
         cti_str_add(&s, text);
-        for (size_t n = below(&m, 8) == 0 ? 2 : 0; n > 0; n--) {
-            mutate_bytes(&m, &s);
+        for (size_t n = fuzz_below(&c, 8) == 0 ? 2 : 0; n > 0; n--) {
+            mutate_bytes(&c, &s);
         }
-        open_json(cti_str_text(&s), s.len, NULL, 0, seed, &n_ok);
+        open_json(cti_str_text(&s), s.len, NULL, 0, c.seed, &t);
         cti_str_deinit(&s);
         ct_alloc_free(alloc, text);
         json_decref(tree);
     }
-    print_message("tokenizer.json: %ld of %ld opened\n", n_ok, runs);
-    assert_true(n_ok > runs / 20 && (n_ok < runs || runs < 100));
+    check_tally(&t);
     for (size_t i = 0; i < N_FAMILIES; i++) {
         json_decref(trees[i]);
     }
@@ -300,36 +298,38 @@ static void test_tokenizer_json(void **state)
 static void test_config(void **state)
 {
     (void)state;
-    static const char json[] = "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0, \"the\": 1, \"[UNK]\": 2}, \"unk_token\": \"[UNK]\"}, \"added_tokens\": [{\"id\": 3, "
-                               "\"content\": \"<s>\", \"special\": true}], \"pre_tokenizer\": {\"type\": \"Whitespace\"}}";
-    static const char config[] = "{\"bos_token\": \"<s>\", \"eos_token\": {\"content\": \"</s>\", \"lstrip\": true, \"normalized\": false}, \"pad_token\": null, \"unk_token\": \"[UNK]\", "
-                                 "\"add_bos_token\": true, \"added_tokens_decoder\": {\"3\": {\"content\": \"<s>\", \"special\": true}, \"4\": {\"content\": \"<x>\", \"single_word\": true, "
-                                 "\"special\": false}}, \"chat_template\": \"{{ messages }}\", \"tokenizer_class\": \"LlamaTokenizer\"}";
+    static const char json[] =
+        "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0, \"the\": 1, \"[UNK]\": 2}, "
+        "\"unk_token\": \"[UNK]\"}, \"added_tokens\": [{\"id\": 3, "
+        "\"content\": \"<s>\", \"special\": true}], \"pre_tokenizer\": {\"type\": \"Whitespace\"}}";
+    static const char config[] =
+        "{\"bos_token\": \"<s>\", \"eos_token\": {\"content\": \"</s>\", \"lstrip\": true, \"normalized\": "
+        "false}, \"pad_token\": null, \"unk_token\": \"[UNK]\", "
+        "\"add_bos_token\": true, \"added_tokens_decoder\": {\"3\": {\"content\": \"<s>\", \"special\": "
+        "true}, \"4\": {\"content\": \"<x>\", \"single_word\": true, "
+        "\"special\": false}}, \"chat_template\": \"{{ messages }}\", \"tokenizer_class\": "
+        "\"LlamaTokenizer\"}";
     json_t *whole = NULL;
     assert_int_equal(cti_json_parse(config, sizeof config - 1, "config", &whole, NULL), CT_OK);
-    const long runs = n_runs(1200);
-    long n_ok = 0;
-    for (long i = 0; i < runs; i++) {
-        const uint64_t seed = first_seed() + (uint64_t)i;
-        mutation m = {.key = cti_rng_key_make(seed, "tokenizer_config")};
+    tally t = {0};
+    for (fuzz_case c = fuzz_begin("tokenizer_config", 1200); fuzz_next(&c); t.runs++) {
         json_t *tree = json_deep_copy(whole);
-        for (size_t n = 1 + below(&m, 3); n > 0; n--) {
-            mutate_tree(&m, tree, whole);
+        for (size_t n = 1 + fuzz_below(&c, 3); n > 0; n--) {
+            mutate_tree(&c, tree, whole);
         }
         char *text = NULL;
         assert_int_equal(cti_json_dump(alloc, tree, 0, &text, NULL), CT_OK);
         cti_str s = {.alloc = alloc};
         cti_str_add(&s, text);
-        for (size_t n = below(&m, 3) == 0 ? 1 : 0; n > 0; n--) {
-            mutate_bytes(&m, &s);
+        for (size_t n = fuzz_below(&c, 3) == 0 ? 1 : 0; n > 0; n--) {
+            mutate_bytes(&c, &s);
         }
-        open_json(json, sizeof json - 1, cti_str_text(&s), s.len, seed, &n_ok);
+        open_json(json, sizeof json - 1, cti_str_text(&s), s.len, c.seed, &t);
         cti_str_deinit(&s);
         ct_alloc_free(alloc, text);
         json_decref(tree);
     }
-    print_message("tokenizer_config.json: %ld of %ld opened\n", n_ok, runs);
-    assert_true(n_ok > runs / 20 && (n_ok < runs || runs < 100));
+    check_tally(&t);
     json_decref(whole);
 }
 
@@ -343,7 +343,7 @@ static void write_file(const char *folder, const char *name, const cti_str *s)
     assert_int_equal(fclose(f), 0);
 }
 
-static void open_folder(const char *folder, uint64_t seed, long *n_ok)
+static void open_folder(const char *folder, uint64_t seed, tally *t)
 {
     ct_tokenizer *tok = NULL;
     ct_err err = {0};
@@ -351,73 +351,77 @@ static void open_folder(const char *folder, uint64_t seed, long *n_ok)
     if (st == CT_OK) {
         use(tok, seed);
         ct_tokenizer_destroy(&tok);
-        ++*n_ok;
+        t->n_ok++;
     } else {
         assert_true(err.message[0] != '\0' && st != CT_ERR_MEMORY);
     }
 }
 
 /* Files by name of one folder: each mutated at random. */
-static void fuzz_folder(const char *label, const char *const *names, const char *const *sources, size_t n_files, const char *more, long usual)
+static void fuzz_folder(const char *label, const char *const *names, const char *const *sources,
+                        size_t n_files, const char *more, long usual)
 {
     char folder[1024];
     file files[2];
-    ct_err err = {0};
-    snprintf(folder, sizeof folder, "%s/fuzz-%s", CT_BINARY_DIR, label);
-    assert_int_equal(cti_make_dirs(folder, &err), CT_OK);
+    snprintf(folder, sizeof folder, "/tmp/ctitan-fuzz-%s-XXXXXX", label);
+    assert_non_null(mkdtemp(folder));
     for (size_t i = 0; i < n_files; i++) {
         files[i] = read_file(sources[i]);
     }
-    const long runs = n_runs(usual);
-    long n_ok = 0;
-    for (long i = 0; i < runs; i++) {
-        const uint64_t seed = first_seed() + (uint64_t)i;
-        mutation m = {.key = cti_rng_key_make(seed, label)};
+    tally t = {0};
+    for (fuzz_case c = fuzz_begin(label, usual); fuzz_next(&c); t.runs++) {
         for (size_t k = 0; k < n_files; k++) {
             cti_str s = {.alloc = alloc};
             cti_str_add_n(&s, files[k].data, files[k].size);
-            if (below(&m, 10) == 0) {
+            if (fuzz_below(&c, 10) == 0) {
                 cti_str_add(&s, more);
             }
-            for (size_t n = below(&m, 2); n > 0; n--) {
-                mutate_bytes(&m, &s);
+            for (size_t n = fuzz_below(&c, 2); n > 0; n--) {
+                mutate_bytes(&c, &s);
             }
             write_file(folder, names[k], &s);
             cti_str_deinit(&s);
         }
-        open_folder(folder, seed, &n_ok);
+        open_folder(folder, c.seed, &t);
     }
-    print_message("%s: %ld of %ld opened\n", label, n_ok, runs);
-    assert_true(n_ok > runs / 20 && (n_ok < runs || runs < 100));
+    check_tally(&t);
     for (size_t i = 0; i < n_files; i++) {
+        char path[1200];
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        assert_int_equal(unlink(path), 0);
         ct_alloc_free(alloc, files[i].data);
     }
+    assert_int_equal(rmdir(folder), 0);
 }
 
 static void test_vocab_merges(void **state)
 {
     (void)state;
-    fuzz_folder("vocab_merges", (const char *const[]){"vocab.json", "merges.txt"}, (const char *const[]){"vocab_merges/vocab.json", "vocab_merges/merges.txt"}, 2,
-                "a b\n# c\n", 150);
+    fuzz_folder("vocab_merges", (const char *const[]){"vocab.json", "merges.txt"},
+                (const char *const[]){"vocab_merges/vocab.json", "vocab_merges/merges.txt"}, 2, "a b\n# c\n",
+                150);
 }
 
 static void test_vocab_txt(void **state)
 {
     (void)state;
-    fuzz_folder("vocab_txt", (const char *const[]){"vocab.txt"}, (const char *const[]){"vocab_merges/merges.txt"}, 1, "\n\n x \n", 150);
+    fuzz_folder("vocab_txt", (const char *const[]){"vocab.txt"},
+                (const char *const[]){"vocab_merges/merges.txt"}, 1, "\n\n x \n", 150);
 }
 
 static void test_tiktoken(void **state)
 {
     (void)state;
-    fuzz_folder("tiktoken", (const char *const[]){"tokenizer.model"}, (const char *const[]){"tiktoken/tokenizer.model"}, 1, "YWJjZGVm 5000\n", 150);
+    fuzz_folder("tiktoken", (const char *const[]){"tokenizer.model"},
+                (const char *const[]){"tiktoken/tokenizer.model"}, 1, "YWJjZGVm 5000\n", 150);
 }
 
 int main(void)
 {
     alloc = ct_alloc_system();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tokenizer_json), cmocka_unit_test(test_config), cmocka_unit_test(test_vocab_merges),
-                                       cmocka_unit_test(test_vocab_txt), cmocka_unit_test(test_tiktoken)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tokenizer_json), cmocka_unit_test(test_config),
+                                       cmocka_unit_test(test_vocab_merges), cmocka_unit_test(test_vocab_txt),
+                                       cmocka_unit_test(test_tiktoken)};
     if (getenv("CTITAN_FUZZ_ONLY") != NULL) {
         cmocka_set_test_filter(getenv("CTITAN_FUZZ_ONLY"));
     }
