@@ -133,7 +133,8 @@ static ct_status go_to(cti_cursor *c, int64_t offset, bool *out_has_jumped, ct_e
         CT_TRY(cti_decoder_seek(&c->decoder, point, err));
     }
     while (c->begin + (int64_t)c->size < offset && !is_at_end(c)) {
-        CT_TRY(more(c, offset, READ_BYTES, err));
+        const int64_t left = offset - c->begin - (int64_t)c->size;
+        CT_TRY(more(c, offset, (size_t)cti_min_i64(left, READ_BYTES), err));
     }
     if (c->begin + (int64_t)c->size < offset) {
         return CT_FAIL(err, CT_ERR_DATA, "'%s': its contents end at byte %lld, byte %lld is wanted%s%s", c->source->path,
@@ -151,7 +152,7 @@ static ct_status take(cti_cursor *c, int64_t offset, int stop, size_t hint, size
     size_t n_seen = 0;
     *out_is_long = false;
     CT_TRY(go_to(c, offset, &has_jumped, err));
-    size_t want = has_jumped && !c->has_decoder ? (size_t)cti_min_i64(cti_max_i64((int64_t)hint, LEAST_BYTES), READ_BYTES) : READ_BYTES;
+    size_t want = has_jumped ? (size_t)cti_min_i64(cti_max_i64((int64_t)hint, LEAST_BYTES), READ_BYTES) : READ_BYTES;
     for (;;) {
         const size_t at = (size_t)(offset - c->begin);
         const unsigned char *p = c->data != NULL ? c->data + at : (const unsigned char *)"";
@@ -191,7 +192,7 @@ ct_status cti_cursor_bytes(cti_cursor *c, int64_t offset, size_t size, const uns
 {
     bool has_jumped;
     CT_TRY(go_to(c, offset, &has_jumped, err));
-    size_t want = has_jumped && !c->has_decoder ? (size_t)cti_max_i64((int64_t)size, LEAST_BYTES) : READ_BYTES;
+    size_t want = has_jumped ? (size_t)cti_max_i64((int64_t)size, LEAST_BYTES) : READ_BYTES;
     while (c->begin + (int64_t)c->size < offset + (int64_t)size) {
         if (is_at_end(c)) {
             return CT_FAIL(err, CT_ERR_DATA, "'%s': its contents end at byte %lld, %zu bytes at %lld are wanted", c->source->path,

@@ -2,9 +2,16 @@
 /* Where the documents of a file begin: one pass over its contents. */
 #include <unistd.h>
 
+#include "base/num.h"
 #include "data/data_internal.h"
 
-enum { CHUNK_BYTES = 1 << 20, PLAIN_SPAN_BYTES = 16 << 20, PACKED_SPAN_BYTES = 512 << 10 };
+enum {
+    CHUNK_BYTES = 1 << 20,
+    PLAIN_SPAN_BYTES = 16 << 20,
+    LEAST_SPAN_BYTES = 64 << 10, /* compressed: between two points, at least and at most */
+    MOST_SPAN_BYTES = 512 << 10,
+    SPAN_DOCUMENTS = 256 /* and as many documents of the usual size */
+};
 
 typedef struct pass {
     const ct_alloc *alloc;
@@ -65,6 +72,14 @@ static ct_status see(pass *s, const unsigned char *data, size_t size, ct_err *er
     return CT_OK;
 }
 
+/* Reading a document from the middle decompresses half the way between two points, which many short documents would pay for dearly;
+ * a point costs some 12 KiB. */
+static int64_t packed_span(const pass *s)
+{
+    const int64_t usual = s->at / cti_max_i64(s->n, 1);
+    return cti_min_i64(cti_max_i64(cti_min_i64(usual, MOST_SPAN_BYTES) * SPAN_DOCUMENTS, LEAST_SPAN_BYTES), MOST_SPAN_BYTES);
+}
+
 /* All of the contents through `see`. */
 static ct_status run(pass *s, cti_decoder *d, cti_points *points, unsigned char *chunk, ct_err *err)
 {
@@ -85,6 +100,7 @@ static ct_status run(pass *s, cti_decoder *d, cti_points *points, unsigned char 
         }
         CT_TRY(see(s, chunk + bom, n_held - bom, err));
         n_held = 0;
+        points->span = d->source->codec == CT_CODEC_NONE ? PLAIN_SPAN_BYTES : packed_span(s);
         if (points->n > n_points) {
             points->points[points->n - 1].line = s->n_lines;
         } else if (d->source->codec == CT_CODEC_NONE && s->at - (points->n > 0 ? points->points[points->n - 1].out : 0) >= points->span) {
@@ -99,9 +115,7 @@ static ct_status run(pass *s, cti_decoder *d, cti_points *points, unsigned char 
 ct_status cti_index_build(const ct_alloc *alloc, const cti_source *source, ct_file_format format, cti_index *out, ct_err *err)
 {
     pass s = {.alloc = alloc, .format = format, .is_blank = true};
-    cti_points points = {.alloc = alloc,
-                         .windows = {.alloc = alloc},
-                         .span = source->codec == CT_CODEC_NONE ? PLAIN_SPAN_BYTES : PACKED_SPAN_BYTES};
+    cti_points points = {.alloc = alloc, .windows = {.alloc = alloc}, .span = MOST_SPAN_BYTES};
     cti_decoder d = {.alloc = alloc};
     unsigned char *chunk = NULL;
     int fd = -1;

@@ -599,6 +599,42 @@ static void odd_files(void **state)
     ct_corpus_destroy(&corpus);
 }
 
+/* Where documents are short the points of a compressed file stand nearer to each other: a jump costs half the way between two. */
+static void points_of_short_documents(void **state)
+{
+    data_folder *f = *state;
+    static const struct {
+        int line_bytes;
+        int64_t least, most; /* bytes from one point to the next; a deflate block of this text has some 30 KiB */
+    } cases[] = {{80, 64 << 10, 256 << 10}, {1024, 256 << 10, 512 << 10}, {20000, 512 << 10, 768 << 10}};
+    for (size_t k = 0; k < N_OF(cases); k++) {
+        cti_str lines = {.alloc = ct_alloc_system()}, packed = {.alloc = ct_alloc_system()};
+        uint64_t x = 7;
+        for (int i = 1; lines.len < 4 << 20; i++) {
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            cti_str_add_char(&lines, i % cases[k].line_bytes == 0 ? '\n' : (char)('a' + (x >> 33) % 26));
+        }
+        add_gzip(&packed, lines.data, lines.len, 6);
+        cti_source source = {.path = put_bytes(f, "a.jsonl.gz", packed.data, packed.len), .codec = CT_CODEC_GZIP};
+        cti_index index;
+        const int fd = open(source.path, O_RDONLY);
+        assert_true(fd >= 0);
+        assert_int_equal(cti_stamp_take(source.path, fd, &source.stamp, NULL), CT_OK);
+        assert_int_equal(close(fd), 0);
+        assert_int_equal(cti_index_build(ct_alloc_system(), &source, CT_FILE_JSONL, &index, NULL), CT_OK);
+        assert_true(index.n_points > 3);
+        for (int64_t i = 1; i < index.n_points; i++) {
+            const int64_t gap = index.points[i].out - index.points[i - 1].out;
+            if (gap < cases[k].least || gap > cases[k].most) {
+                fail_msg("lines of %d bytes: %lld bytes from point to point", cases[k].line_bytes, (long long)gap);
+            }
+        }
+        cti_index_deinit(ct_alloc_system(), &index);
+        cti_str_deinit(&lines);
+        cti_str_deinit(&packed);
+    }
+}
+
 int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
@@ -606,6 +642,7 @@ int main(void)
         IN_FOLDER(forms),      IN_FOLDER(cut_anywhere),   IN_FOLDER(damage),
         IN_FOLDER(limits),     IN_FOLDER(utf8_and_records),  IN_FOLDER(lists),          IN_FOLDER(one_large_frame),
         IN_FOLDER(kept_index), cmocka_unit_test(cache_folder), IN_FOLDER(changing_files), IN_FOLDER(odd_files),
+        IN_FOLDER(points_of_short_documents),
     };
     return cmocka_run_group_tests_name("data_sources", tests, NULL, NULL);
 }
