@@ -132,6 +132,25 @@ static void print_memory(const cti_run_estimate *e)
     }
 }
 
+/* What activation checkpointing chose. */
+static void print_recompute(const cti_run_estimate *e)
+{
+    char kept[32], whole[32], blocks[48];
+    if (e->shape.step.recompute.mode == CT_RECOMPUTE_NONE) {
+        return;
+    }
+    printf("activation checkpointing keeps %s of %s that backward reads of the blocks, and runs again\n",
+           cti_format_bytes(e->recompute.kept_bytes, kept), cti_format_bytes(e->recompute.whole_bytes, whole));
+    for (int i = 0; i < e->n_again; i++) {
+        const cti_estimate_again *a = &e->again[i];
+        (void)snprintf(blocks, sizeof blocks, "(%" PRId64 " to %" PRId64 ")", a->first, a->last);
+        printf("  %4" PRId64 " x %-10s of %-34s %-12s %9.3f TFLOP\n", a->count, a->op, a->scope, blocks, a->flops / 1e12);
+    }
+    if (e->n_again == 0) {
+        printf("  nothing\n");
+    }
+}
+
 static const char *seconds_text(double s, char buf[32])
 {
     (void)(s >= 1.0 ? snprintf(buf, 32, "%.2f s", s) : snprintf(buf, 32, "%.2f ms", s * 1e3));
@@ -186,12 +205,13 @@ static void print_text(const cti_run_estimate *e, const cti_run_config *run, con
     printf("a step: %" PRId64 " rows of %" PRId64 " tokens over all ranks, %" PRId64 " micro-batch(es) of %" PRId64 " rows a rank; %d nodes\n",
            s->global_batch, s->seq_len, s->accumulation, s->local_batch, e->n_nodes);
     print_memory(e);
+    print_recompute(e);
     print_work(e, cti_str_eq(a->target, "cpu"));
 }
 
 static ct_status print_json(const ct_alloc *alloc, const cti_run_estimate *e, ct_err *err)
 {
-    json_t *memory = json_object(), *live = json_array(), *traffic = json_object(), *advice = json_array();
+    json_t *memory = json_object(), *live = json_array(), *again = json_array(), *traffic = json_object(), *advice = json_array();
     for (size_t i = 0; i < N_CLASSES; i++) {
         json_object_set_new(memory, classes[i].key, json_integer((json_int_t)e->class_bytes[classes[i].kind]));
     }
@@ -212,12 +232,17 @@ static ct_status print_json(const ct_alloc *alloc, const cti_run_estimate *e, ct
     for (int i = 0; i < e->n_advice; i++) {
         json_array_append_new(advice, json_string(e->advice[i]));
     }
-    json_t *json = json_pack("{s:s, s:b, s:I, s:f, s:o, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:o, s:f, s:f, s:o}", "device", e->device, "fits", e->fits,
+    for (int i = 0; i < e->n_again; i++) {
+        json_array_append_new(again, json_pack("{s:s, s:s, s:I, s:f}", "scope", e->again[i].scope, "op", e->again[i].op, "count",
+                                               (json_int_t)e->again[i].count, "flops", e->again[i].flops));
+    }
+    json_t *json = json_pack("{s:s, s:b, s:I, s:f, s:o, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:o, s:f, s:f, s:o, s:I, s:I, s:o}", "device", e->device, "fits", e->fits,
                              "parameters", (json_int_t)e->n_params, "flops_per_token", e->flops_per_token, "memory_bytes", memory, "largest_live_at",
                              e->largest_live_at, "live", live, "forward_flops", e->forward_flops, "backward_flops", e->backward_flops,
                              "recompute_flops", e->recompute_flops, "optimizer_flops", e->optimizer_flops, "memory_traffic_bytes",
                              e->memory_traffic_bytes, "collectives", traffic, "compute_seconds", e->compute_s, "collective_seconds", e->comm_s,
-                             "advice", advice);
+                             "advice", advice, "block_bytes", (json_int_t)e->recompute.whole_bytes, "kept_block_bytes",
+                             (json_int_t)e->recompute.kept_bytes, "run_again", again);
     if (json == NULL) {
         return CT_FAIL(err, CT_ERR_MEMORY, "no memory for the plan as JSON");
     }

@@ -68,12 +68,6 @@ static bool states_keep_their_type(cti_check_run *r)
     return !cti_str_eq(r->optimizer->implementation, "fused_opt_states_bf16");
 }
 
-static bool no_memory_budget(cti_check_run *r)
-{
-    const ct_component *ac = ct_component_find(r->root, "activation_checkpoint");
-    return ac == NULL || ac->cls != &cti_ac_memory_budget_class;
-}
-
 /* The model's own tables are not known here: the field is looked up by name. */
 static bool no_converters(cti_check_run *r)
 {
@@ -119,8 +113,6 @@ static const cti_check not_yet[] = {
      "only AdamW is there yet"},
     {"states_keep_their_type", "optimizer.implementation", states_keep_their_type,
      "optimizer states in bfloat16 are not there yet: wanted fused"},
-    {"no_memory_budget", "activation_checkpoint.memory_budget", no_memory_budget,
-     "activation-checkpoint:memory-budget is not there yet: wanted selective, full or none"},
 };
 static const cti_check checks[] = {
     {"has_groups", "optimizer.implementation", has_groups, "the optimizer has no param group"},

@@ -27,7 +27,6 @@ static const char *const places[][2] = {
     {"checkpoint.initial_load_in_hf_quantized", "`ckpt/hf_read.c`"},
     {"checkpoint.async_mode", "`ckpt/`, `train/checkpoint_save.c`"},
     {"activation_checkpoint.force_recompute_mm_shapes_by_fqns", "`passes/pass_recompute.c`"},
-    {"activation_checkpoint.memory_budget", "`passes/pass_recompute.c`"},
     {"activation_checkpoint.visualize_memory_budget_pareto", "`ctitan plan`"},
     {"compile.enable_async_tensor_parallel", "`passes/pass_schedule.c`: collectives beside products"},
     {"comm.mode", "`ctitan plan` is for that"},

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "passes/passes.h"
+#include "passes/passes_internal.h"
 
 typedef struct recompute {
     ct_graph *g;
@@ -19,7 +19,7 @@ typedef struct recompute {
 } recompute;
 
 /* Length of the block's name at the head of a scope: "layers.3" of "layers.3.attention"; 0: no block. */
-static size_t block_len(const char *scope)
+size_t cti_block_len(const char *scope)
 {
     if (strncmp(scope, "layers.", 7) != 0) {
         return 0;
@@ -28,13 +28,13 @@ static size_t block_len(const char *scope)
     return dot != NULL ? (size_t)(dot - scope) : strlen(scope);
 }
 
-static bool same_block(const char *a, const char *b)
+bool cti_same_block(const char *a, const char *b)
 {
-    const size_t la = block_len(a), lb = block_len(b);
+    const size_t la = cti_block_len(a), lb = cti_block_len(b);
     return la == lb && strncmp(a, b, la) == 0;
 }
 
-static ct_value_id root_of(const ct_graph *g, ct_value_id id)
+ct_value_id cti_root_value(const ct_graph *g, ct_value_id id)
 {
     while (ct_graph_value_c(g, id)->alias_of != CT_NO_VALUE) {
         id = ct_graph_value_c(g, id)->alias_of;
@@ -49,18 +49,18 @@ static bool keeps_node(const recompute *r, const ct_node *node, int32_t *matmuls
         const bool head = strncmp(node->scope, "flat.head", 9) == 0;
         return !(head ? r->options->reshard_head : r->options->reshard_blocks);
     }
-    if (r->options->mode == CT_RECOMPUTE_NONE || block_len(node->scope) == 0) {
+    if (r->options->mode == CT_RECOMPUTE_NONE || cti_block_len(node->scope) == 0) {
         return true;
     }
     const ct_op *op = ct_op_row(node->op);
-    if (r->options->mode == CT_RECOMPUTE_FULL || !(op->flags & CT_OP_EXPENSIVE)) {
+    if (r->options->mode == CT_RECOMPUTE_FULL || r->options->mode == CT_RECOMPUTE_BUDGET || !(op->flags & CT_OP_EXPENSIVE)) {
         return false;
     }
     return !(op->flags & CT_OP_MATMUL) || (*matmuls)++ % 2 == 0;
 }
 
-/* keep[]: by policy, and every value that leaves its block within the forward program. */
-static void choose(recompute *r)
+/* keep[]: by policy, and every value that leaves its block within the forward program; then what the budget holds. */
+static ct_status choose(recompute *r, ct_err *err)
 {
     ct_graph *g = r->g;
     const int32_t n = ct_graph_order_len(g);
@@ -72,7 +72,7 @@ static void choose(recompute *r)
         if (node->program != CT_PROGRAM_FORWARD) {
             continue;
         }
-        if (!same_block(scope, node->scope)) {
+        if (!cti_same_block(scope, node->scope)) {
             matmuls = 0;
             scope = node->scope;
         }
@@ -89,11 +89,42 @@ static void choose(recompute *r)
                 continue;
             }
             const ct_node *from = ct_graph_node_c(g, v->producer);
-            if (strncmp(from->scope, "flat.", 5) != 0 && !same_block(from->scope, node->scope)) {
-                r->keep[root_of(g, node->in[k])] = 1;
+            if (strncmp(from->scope, "flat.", 5) != 0 && !cti_same_block(from->scope, node->scope)) {
+                r->keep[cti_root_value(g, node->in[k])] = 1;
             }
         }
     }
+    return r->options->mode == CT_RECOMPUTE_BUDGET ? cti_budget_keep(g, r->options->budget, r->keep, err) : CT_OK;
+}
+
+/* Bytes of the blocks' values that backward reads; the edge of a block counts. seen: per value, zeroed. */
+static int64_t kept_bytes(const ct_graph *g, uint8_t *seen)
+{
+    int64_t sum = 0;
+    for (int32_t i = 0; i < ct_graph_order_len(g); i++) {
+        const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
+        for (int32_t k = 0; k < node->n_in && node->program == CT_PROGRAM_BACKWARD; k++) {
+            const ct_value_id root = node->in[k] >= 0 ? cti_root_value(g, node->in[k]) : CT_NO_VALUE;
+            const ct_value *v = root >= 0 ? ct_graph_value_c(g, root) : NULL;
+            const ct_node *from = v != NULL && v->producer >= 0 ? ct_graph_node_c(g, v->producer) : NULL;
+            if (from != NULL && from->program == CT_PROGRAM_FORWARD && cti_block_len(from->scope) > 0 && !seen[root]) {
+                seen[root] = 1;
+                sum += (int64_t)ct_value_size_bytes(v);
+            }
+        }
+    }
+    return sum;
+}
+
+static ct_status report_bytes(const ct_graph *g, int64_t *out_bytes, ct_err *err)
+{
+    uint8_t *seen = CT_NEW_ARRAY(ct_graph_allocator(g), uint8_t, ct_graph_n_values(g) + 1, err);
+    if (seen == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    *out_bytes = kept_bytes(g, seen);
+    ct_alloc_free(ct_graph_allocator(g), seen);
+    return CT_OK;
 }
 
 static ct_status push(recompute *r, ct_node_id id, ct_err *err)
@@ -117,9 +148,9 @@ static bool is_available(const recompute *r, ct_value_id id)
     if (id < 0 || id >= r->n_values) {
         return true;
     }
-    const ct_value *v = ct_graph_value_c(r->g, root_of(r->g, id));
+    const ct_value *v = ct_graph_value_c(r->g, cti_root_value(r->g, id));
     const ct_node *node = v->producer >= 0 ? ct_graph_node_c(r->g, v->producer) : NULL;
-    return node == NULL || node->program != CT_PROGRAM_FORWARD || r->keep[root_of(r->g, id)];
+    return node == NULL || node->program != CT_PROGRAM_FORWARD || r->keep[cti_root_value(r->g, id)];
 }
 
 /* *value becomes what a backward node is to read instead. Depth is bounded by the nodes of one block. */
@@ -185,8 +216,9 @@ static ct_status rewrite(recompute *r, ct_err *err)
     return ct_graph_set_order(g, r->order, r->n_order, err);
 }
 
-ct_status ct_pass_recompute(ct_graph *g, const ct_recompute_options *options, ct_err *err)
+ct_status ct_pass_recompute(ct_graph *g, const ct_recompute_options *options, ct_recompute_report *out_report, ct_err *err)
 {
+    CT_TRY(report_bytes(g, &out_report->whole_bytes, err));
     const ct_alloc *alloc = ct_graph_allocator(g);
     recompute r = {.g = g, .options = options, .n_values = ct_graph_n_values(g)};
     r.keep = CT_NEW_ARRAY(alloc, uint8_t, r.n_values + 1, err);
@@ -196,13 +228,19 @@ ct_status ct_pass_recompute(ct_graph *g, const ct_recompute_options *options, ct
         for (int32_t i = 0; i < r.n_values; i++) {
             r.clone[i] = CT_NO_VALUE;
         }
-        choose(&r);
-        st = rewrite(&r, err);
+        st = choose(&r, err);
+        st = st == CT_OK ? rewrite(&r, err) : st;
     }
     ct_alloc_free(alloc, r.keep);
     ct_alloc_free(alloc, r.clone);
     ct_alloc_free(alloc, r.order);
     CT_TRY(st);
+    CT_TRY(report_bytes(g, &out_report->kept_bytes, err));
+    out_report->again_cost = 0.0;
+    for (int32_t i = 0; i < ct_graph_order_len(g); i++) {
+        const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
+        out_report->again_cost += node->is_recompute && cti_block_len(node->scope) > 0 ? cti_recompute_cost(g, node) : 0.0;
+    }
     CT_TRY(ct_graph_set_scope(g, "", err));
     return ct_graph_verify(g, err);
 }

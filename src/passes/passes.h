@@ -8,6 +8,7 @@
  *   pass_merge.c      products of one input with neighbouring weights -> one product
  *   (autodiff, optim)
  *   pass_recompute.c  activation checkpointing and FSDP's resharding: what backward computes again instead of keeping
+ *   pass_budget.c     (its part for budgets) which values to keep in so many bytes
  *   pass_fuse.c       sums -> addends of the nodes before them
  *   pass_schedule.c   order of programs and nodes, dead nodes dropped
  *   plan.c            every buffer gets an offset
@@ -41,15 +42,21 @@ CT_MUST_CHECK ct_status ct_pass_flat(ct_graph *graph, const ct_param *params, in
 /* Computation in `compute`: a cast behind every PARAM whose dtype differs, then all dtypes follow. */
 CT_MUST_CHECK ct_status ct_pass_precision(ct_graph *graph, ct_dtype compute, ct_err *err);
 
-typedef enum ct_recompute_mode { CT_RECOMPUTE_NONE, CT_RECOMPUTE_SELECTIVE, CT_RECOMPUTE_FULL } ct_recompute_mode;
+typedef enum ct_recompute_mode { CT_RECOMPUTE_NONE, CT_RECOMPUTE_SELECTIVE, CT_RECOMPUTE_FULL, CT_RECOMPUTE_BUDGET } ct_recompute_mode;
 typedef struct ct_recompute_options {
     ct_recompute_mode mode;
+    double budget;       /* of BUDGET, 0 to 1: the share, of the bytes that NONE keeps and FULL does not, that may be kept */
     bool reshard_blocks; /* gathered parameters of blocks are gathered again for backward */
     bool reshard_head;   /* those of the group "head" too */
 } ct_recompute_options;
 /* Blocks are scopes "layers.<i>". NONE keeps all; FULL keeps a block's inputs only; SELECTIVE keeps the outputs of EXPENSIVE ops, of
- * matmuls the 1st, 3rd, ... of each block. What is not kept is cloned into the backward program before its first need. */
-CT_MUST_CHECK ct_status ct_pass_recompute(ct_graph *graph, const ct_recompute_options *options, ct_err *err);
+ * matmuls the 1st, 3rd, ... of each block; BUDGET keeps what spares most recomputing within its share of the bytes: 0 is FULL, 1 is NONE,
+ * and a larger one never recomputes more (pass_budget.c). What is not kept is cloned into the backward program before its first need. */
+typedef struct ct_recompute_report { /* bytes of values made in blocks that backward reads; of one micro-batch and rank */
+    int64_t whole_bytes, kept_bytes; /* without recomputing; as chosen */
+    double again_cost;               /* of the blocks' nodes that backward runs again: FLOPs, and bytes at what a device computes meanwhile */
+} ct_recompute_report;
+CT_MUST_CHECK ct_status ct_pass_recompute(ct_graph *graph, const ct_recompute_options *options, ct_recompute_report *out_report, ct_err *err);
 
 /* matmuls of one input with weights that lie side by side in a Flat group -> one matmul, where an op takes its rows whole: rope of q and
  * k -> qkv_rope, silu_mul -> swiglu. Before autodiff, so that the gradients are whole too. */

@@ -16,6 +16,7 @@
 /* What is changed to see whether it makes a run fit. */
 typedef struct variant {
     ct_recompute_mode recompute;
+    double budget; /* of CT_RECOMPUTE_BUDGET */
     int64_t local_batch, n_ranks;
 } variant;
 
@@ -60,6 +61,7 @@ static ct_status draw(const ct_alloc *alloc, const cti_plan_request *r, const va
         out->shape.local_batch = v->local_batch;
         out->shape.step.batch = v->local_batch * ct_mesh_dp_degree(&out->mesh);
         out->shape.step.recompute.mode = v->recompute;
+        out->shape.step.recompute.budget = v->budget;
         out->shape.step.dump_dir = NULL;
     }
     CT_TRY_GOTO(st, cti_step_create(alloc, ct_component_find(r->run->root, "model_spec"), &out->shape.step, &out->step, err), fail);
@@ -229,6 +231,29 @@ static ct_status look_at_peak(cti_run_estimate *e, const ct_graph_plan *p, const
     return CT_OK;
 }
 
+/* Adds a node that is run again to those of its kind. */
+static void note_again(cti_run_estimate *e, const ct_node *node, double flops)
+{
+    cti_estimate_again fresh = {.count = 1, .flops = flops};
+    const size_t digits = strcspn(node->scope, "0123456789");
+    fresh.first = fresh.last = node->scope[digits] != '\0' ? strtoll(node->scope + digits, NULL, 10) : 0;
+    scope_pattern(node->scope, fresh.scope, sizeof fresh.scope);
+    (void)snprintf(fresh.op, sizeof fresh.op, "%s", ct_op_row(node->op)->name);
+    for (int i = 0; i < e->n_again; i++) {
+        cti_estimate_again *a = &e->again[i];
+        if (strcmp(a->scope, fresh.scope) == 0 && strcmp(a->op, fresh.op) == 0) {
+            a->count++;
+            a->flops += flops;
+            a->first = fresh.first < a->first ? fresh.first : a->first;
+            a->last = fresh.last > a->last ? fresh.last : a->last;
+            return;
+        }
+    }
+    if (e->n_again < CTI_ESTIMATE_N_AGAIN) {
+        e->again[e->n_again++] = fresh;
+    }
+}
+
 /* ---- work -------------------------------------------------------------------------------------------------------- */
 
 static void count_collective(cti_run_estimate *e, const ct_graph *g, const ct_node *node, double times)
@@ -255,14 +280,19 @@ static void count_work(cti_run_estimate *e, const ct_graph *g, const rates *r)
     for (int32_t i = 0; i < ct_graph_order_len(g); i++) {
         const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
         const double times = node->program == CT_PROGRAM_OPTIMIZER ? 1.0 : (double)e->shape.accumulation;
-        if ((ct_op_row(node->op)->flags & CT_OP_COLLECTIVE) != 0) {
+        const uint32_t flags = ct_op_row(node->op)->flags;
+        const bool is_again = node->is_recompute && strncmp(node->scope, "flat.", 5) != 0;
+        const double flops = times * cti_node_flops(g, node), bytes = times * cti_node_bytes(g, node);
+        if (is_again && (flags & CT_OP_VIEW) == 0) {
+            note_again(e, node, flops);
+        }
+        if ((flags & CT_OP_COLLECTIVE) != 0) {
             count_collective(e, g, node, times);
             continue;
         }
-        const double flops = times * cti_node_flops(g, node), bytes = times * cti_node_bytes(g, node);
         e->forward_flops += node->program == CT_PROGRAM_FORWARD ? flops : 0.0;
         e->backward_flops += node->program == CT_PROGRAM_BACKWARD ? flops : 0.0;
-        e->recompute_flops += node->is_recompute ? flops : 0.0;
+        e->recompute_flops += is_again ? flops : 0.0;
         e->optimizer_flops += node->program == CT_PROGRAM_OPTIMIZER ? flops : 0.0;
         e->memory_traffic_bytes += bytes;
         if (r->flops > 0.0) {
@@ -359,17 +389,48 @@ static ct_status advise_ranks(const ct_alloc *alloc, const cti_plan_request *r, 
     return CT_OK;
 }
 
+/* The largest budget, in twentieths, that fits: guessed between full and none, then planned. */
+static ct_status advise_budget(const ct_alloc *alloc, const cti_plan_request *r, const variant *now, const need *full, cti_run_estimate *e,
+                               ct_err *err)
+{
+    variant v = *now;
+    need none, then;
+    v.recompute = CT_RECOMPUTE_NONE;
+    CT_TRY(needs(alloc, r, &v, &none, err));
+    v.recompute = CT_RECOMPUTE_BUDGET;
+    if (full->total > e->memory_bytes || none.total <= e->memory_bytes) {
+        return CT_OK;
+    }
+    int twentieths = (int)(20.0 * (double)(e->memory_bytes - full->total) / (double)(none.total - full->total));
+    for (int i = 0; i < MOST_TRIES && twentieths >= 1; i++, twentieths--) {
+        v.budget = twentieths / 20.0;
+        CT_TRY(needs(alloc, r, &v, &then, err));
+        if (then.total <= e->memory_bytes) {
+            char what[96];
+            (void)snprintf(what, sizeof what, "activation-checkpoint:memory-budget --activation-checkpoint.memory-budget %g", v.budget);
+            advise(e, then.total, what);
+            break;
+        }
+    }
+    return CT_OK;
+}
+
 /* Ways out, each planned: recomputing more, fewer rows, more ranks; where none is enough, two at once. */
 static ct_status give_advice(const ct_alloc *alloc, const cti_plan_request *r, const need *has, cti_run_estimate *e, ct_err *err)
 {
     static const char *const names[] = {[CT_RECOMPUTE_SELECTIVE] = "activation-checkpoint:selective", [CT_RECOMPUTE_FULL] = "activation-checkpoint:full"};
-    const variant now = {e->shape.step.recompute.mode, e->shape.local_batch, r->n_ranks};
+    const variant now = {e->shape.step.recompute.mode, e->shape.step.recompute.budget, e->shape.local_batch, r->n_ranks};
     need least = *has;
     variant v = now;
-    for (int mode = (int)now.recompute + 1; mode <= CT_RECOMPUTE_FULL; mode++) {
-        v.recompute = (ct_recompute_mode)mode;
-        CT_TRY(needs(alloc, r, &v, &least, err));
-        advise(e, least.total, names[mode]);
+    for (int mode = CT_RECOMPUTE_SELECTIVE; mode <= CT_RECOMPUTE_FULL && now.recompute != CT_RECOMPUTE_FULL; mode++) {
+        if (mode == CT_RECOMPUTE_FULL || now.recompute == CT_RECOMPUTE_NONE) {
+            v.recompute = (ct_recompute_mode)mode;
+            CT_TRY(needs(alloc, r, &v, &least, err));
+            advise(e, least.total, names[mode]);
+        }
+    }
+    if (now.recompute != CT_RECOMPUTE_FULL) {
+        CT_TRY(advise_budget(alloc, r, &now, &least, e, err));
     }
     CT_TRY(advise_batch(alloc, r, &now, has, "", e, err));
     CT_TRY(advise_ranks(alloc, r, &now, has, "", e, err));
@@ -409,6 +470,7 @@ ct_status cti_run_estimate_create(const ct_alloc *alloc, const cti_plan_request 
     e->total_bytes = d.plan->total_bytes;
     e->fits = e->memory_bytes == 0 || e->total_bytes <= e->memory_bytes;
     e->n_nodes = ct_graph_order_len(d.step->graph);
+    e->recompute = d.step->recompute;
     ct_value_id keep[CTI_STEP_KEEPS];
     cti_step_keep(d.step, keep);
     CT_TRY_GOTO(st, look_at_peak(e, &d.plan->graphs[0], keep, CTI_STEP_KEEPS, err), fail);

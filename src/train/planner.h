@@ -26,13 +26,19 @@ typedef struct cti_plan_request {
     ct_dtype compute_dtype;
 } cti_plan_request;
 
-enum { CTI_ESTIMATE_N_LIVE = 8, CTI_ESTIMATE_N_ADVICE = 6 };
+enum { CTI_ESTIMATE_N_LIVE = 8, CTI_ESTIMATE_N_ADVICE = 6, CTI_ESTIMATE_N_AGAIN = 32 };
 
 typedef struct cti_estimate_live { /* values of one kind that are alive where activations need most */
     char scope[96], op[32]; /* of the nodes that make them; layers' numbers are '*' */
     char shape[64];         /* "bf16 [8, 2048, 256]" */
     int64_t count, size_bytes; /* of all of them */
 } cti_estimate_live;
+
+typedef struct cti_estimate_again { /* nodes of one kind that backward runs again */
+    char scope[96], op[32];
+    int64_t count, first, last; /* of blocks: the lowest and highest number; 0 where the scope has none */
+    double flops;               /* of a step */
+} cti_estimate_again;
 
 typedef struct cti_estimate_traffic { /* of one step and rank on one axis */
     int64_t n_gathers, n_scatters, n_reduces;
@@ -55,6 +61,9 @@ typedef struct cti_run_estimate {
     cti_estimate_live live[CTI_ESTIMATE_N_LIVE];
     int n_live;
     int32_t n_nodes;
+    ct_recompute_report recompute; /* bytes of the blocks' values that backward reads */
+    cti_estimate_again again[CTI_ESTIMATE_N_AGAIN]; /* what backward runs again first stands first; parameters gathered again are not among it */
+    int n_again;
     /* work of one step of one rank */
     double forward_flops, backward_flops, recompute_flops, optimizer_flops; /* recompute is part of backward; attention: the causal half */
     double memory_traffic_bytes; /* read and written by all nodes */

@@ -50,8 +50,11 @@ static ct_status recompute_options(const cti_run_config *run, const ct_mesh *mes
         out->mode = CT_RECOMPUTE_FULL;
     } else if (ac->cls == &cti_ac_selective_class) {
         out->mode = CT_RECOMPUTE_SELECTIVE;
+    } else if (ac->cls == &cti_ac_memory_budget_class) {
+        out->mode = CT_RECOMPUTE_BUDGET;
+        out->budget = ((const cti_ac_memory_budget_config *)ct_component_values(ac))->memory_budget;
     } else {
-        return CT_FAIL(err, CT_ERR_USAGE, "activation-checkpoint:%s is not there yet; none, selective and full are",
+        return CT_FAIL(err, CT_ERR_USAGE, "activation-checkpoint:%s is not known; none, selective, full and memory-budget are",
                        ac->cls->name);
     }
     return CT_OK;

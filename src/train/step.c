@@ -102,7 +102,7 @@ static ct_status run_passes(cti_step *s, const ct_component *spec, const cti_ste
     CT_TRY(after_pass(&d, s->alloc, g, "autodiff", err));
     CT_TRY(ct_optim_emit(g, s->layout, s->flats, grads, loss, o->mesh, &o->optim, &s->optim, err));
     CT_TRY(after_pass(&d, s->alloc, g, "optimizer", err));
-    CT_TRY(ct_pass_recompute(g, &o->recompute, err));
+    CT_TRY(ct_pass_recompute(g, &o->recompute, &s->recompute, err));
     CT_TRY(after_pass(&d, s->alloc, g, "recompute", err));
     CT_TRY(ct_pass_fuse(g, err));
     CT_TRY(after_pass(&d, s->alloc, g, "fuse", err));

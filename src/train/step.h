@@ -42,6 +42,7 @@ typedef struct cti_step {
     ct_build build;         /* inputs, parameters, constants; memory of the graph's arena */
     ct_value_id *flats;     /* PARAM value of each Flat group; the graph's */
     ct_optim_values optim;
+    ct_recompute_report recompute;
 } cti_step;
 
 /* The loss alone, of the same model on the same Flat groups: program EVAL. */

@@ -275,6 +275,9 @@ static ct_status build_model(cti_trainer *t, ct_err *err)
     if (shape.step.recompute.mode != CT_RECOMPUTE_NONE) {
         CT_INFO(t->log, "Applied %s activation checkpointing to the model", ac->cls->name);
     }
+    if (shape.step.recompute.mode == CT_RECOMPUTE_BUDGET) {
+        CT_INFO(t->log, "Selected %g budget option", shape.step.recompute.budget);
+    }
     CT_TRY(cti_step_create(t->alloc, spec, &shape.step, &t->step, err));
     if (t->mesh.degree[CT_AXIS_TP] > 1) {
         CT_INFO(t->log, "Applied Tensor Parallelism to the model");

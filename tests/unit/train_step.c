@@ -35,6 +35,7 @@ typedef struct run_options {
     int accumulation;
     bool keeps_gradients; /* though there is one micro-batch */
     int n_valid[2];       /* labels that count in each row; 0 in both: all of them */
+    double budget;        /* of CT_RECOMPUTE_BUDGET */
     int packed;           /* 1: the first row is two documents of 3 tokens, and only labels of the second count; 2: the first is another; 3: it is not there */
 } run_options;
 
@@ -75,7 +76,7 @@ static void run(const run_options *o, double *losses, double *norms)
                                  .batch = B / o->accumulation,
                                  .seq_len = S,
                                  .loss_chunks = 2,
-                                 .recompute = {.mode = o->mode},
+                                 .recompute = {.mode = o->mode, .budget = o->budget},
                                  .optim = {.groups = &group,
                                            .n_groups = 1,
                                            .max_norm = 1.0,
@@ -157,7 +158,7 @@ static void test_losses_fall(void **state)
 {
     (void)state;
     double loss[N_STEPS], norm[N_STEPS];
-    run(&(run_options){ct_backend_ref(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {0}, 0}, loss, norm);
+    run(&(run_options){ct_backend_ref(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {0}, 0.0, 0}, loss, norm);
     printf("loss %.6f .. %.6f, norm %.6f\n", loss[0], loss[N_STEPS - 1], norm[0]);
     assert_true(loss[0] > 6.5 && loss[0] < 9.0); /* near ln(2048) = 7.6 */
     assert_true(loss[N_STEPS - 1] < loss[0] - 0.1);
@@ -170,9 +171,15 @@ static void test_recompute_is_bitwise(void **state)
     double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
     for (int dtype = 0; dtype < 2; dtype++) {
         const ct_dtype compute = dtype == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16;
-        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, false, {0}, 0}, loss, norm);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, false, {0}, 0.0, 0}, loss, norm);
         for (int mode = CT_RECOMPUTE_SELECTIVE; mode <= CT_RECOMPUTE_FULL; mode++) {
-            run(&(run_options){ct_backend_cpu(), (ct_recompute_mode)mode, compute, 1, false, {0}, 0}, loss2, norm2);
+            run(&(run_options){ct_backend_cpu(), (ct_recompute_mode)mode, compute, 1, false, {0}, 0.0, 0}, loss2, norm2);
+            assert_memory_equal(loss, loss2, sizeof loss);
+            assert_memory_equal(norm, norm2, sizeof norm);
+        }
+        for (int quarter = 1; quarter <= 3; quarter++) {
+            run(&(run_options){.backend = ct_backend_cpu(), .mode = CT_RECOMPUTE_BUDGET, .compute = compute, .accumulation = 1, .budget = quarter / 4.0},
+                loss2, norm2);
             assert_memory_equal(loss, loss2, sizeof loss);
             assert_memory_equal(norm, norm2, sizeof norm);
         }
@@ -184,8 +191,8 @@ static void test_accumulation(void **state)
 {
     (void)state;
     double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
-    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {0}, 0}, loss, norm);
-    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2, false, {0}, 0}, loss2, norm2);
+    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {0}, 0.0, 0}, loss, norm);
+    run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2, false, {0}, 0.0, 0}, loss2, norm2);
     const double bound = (double)(B * S) * ct_dtype_unit_roundoff(CT_DTYPE_F32) * 4.0;
     assert_true(fabs(loss[0] - loss2[0]) <= bound * loss[0]);
     assert_true(fabs(norm[0] - norm2[0]) <= bound * norm[0]);
@@ -197,8 +204,8 @@ static void test_labels_weigh_the_same(void **state)
     (void)state;
     double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS], alone[N_STEPS];
     for (int n = 0; n <= 1; n++) {
-        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {S, n}, 0}, loss, norm);
-        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2, false, {S, n}, 0}, loss2, norm2);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {S, n}, 0.0, 0}, loss, norm);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 2, false, {S, n}, 0.0, 0}, loss2, norm2);
         const double bound = (double)(B * S) * ct_dtype_unit_roundoff(CT_DTYPE_F32) * 4.0;
         assert_true(isfinite(loss2[N_STEPS - 1]) && isfinite(norm2[N_STEPS - 1]));
         assert_true(fabs(loss[0] - loss2[0]) <= bound * loss[0]);
@@ -208,9 +215,9 @@ static void test_labels_weigh_the_same(void **state)
             memcpy(alone, loss, sizeof alone);
         } else {
             double first[N_STEPS];
-            run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {1, 1}, 0}, first, norm);
+            run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {1, 1}, 0.0, 0}, first, norm);
             double one[N_STEPS];
-            run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {1, 0}, 0}, one, norm);
+            run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, CT_DTYPE_F32, 1, false, {1, 0}, 0.0, 0}, one, norm);
             const double last_label = 2.0 * first[0] - one[0]; /* the loss of the second row's label */
             assert_true(fabs(loss[0] - (S * alone[0] + last_label) / (S + 1)) <= 4.0 * bound * loss[0]);
         }
@@ -225,7 +232,7 @@ static void test_documents_of_a_row(void **state)
     double loss[3][N_STEPS], norm[3][N_STEPS];
     for (int dtype = 0; dtype < 2; dtype++) {
         for (int packed = 1; packed <= 3; packed++) {
-            run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, dtype == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16, 1, false, {0}, packed},
+            run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, dtype == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16, 1, false, {0}, 0.0, packed},
                 loss[packed - 1], norm[packed - 1]);
         }
         assert_true(loss[0][0] > 1.0 && loss[0][0] == loss[1][0] && norm[0][0] == norm[1][0]);
@@ -242,8 +249,8 @@ static void test_one_micro_batch(void **state)
     double loss[N_STEPS], norm[N_STEPS], loss2[N_STEPS], norm2[N_STEPS];
     for (int dtype = 0; dtype < 2; dtype++) {
         const ct_dtype compute = dtype == 0 ? CT_DTYPE_F32 : CT_DTYPE_BF16;
-        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, false, {0}, 0}, loss, norm);
-        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, true, {0}, 0}, loss2, norm2);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, false, {0}, 0.0, 0}, loss, norm);
+        run(&(run_options){ct_backend_cpu(), CT_RECOMPUTE_NONE, compute, 1, true, {0}, 0.0, 0}, loss2, norm2);
         assert_memory_equal(loss, loss2, sizeof loss);
         assert_memory_equal(norm, norm2, sizeof norm);
     }
