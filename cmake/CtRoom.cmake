@@ -57,6 +57,19 @@ function(ct_room path)
   set(CT_ROOMS "${CT_ROOMS};${target}" CACHE INTERNAL "")
 endfunction()
 
+# ct_engine(comm/NAME deps...): a room that is a module, lib/ctitan/engines/NAME.so (src/comm/module.h). It takes the program's functions.
+function(ct_engine path)
+  get_filename_component(name ${path} NAME)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${path}/*.c)
+  add_library(engine_${name} MODULE ${sources})
+  set_target_properties(engine_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name}
+                        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/ctitan/engines)
+  target_link_libraries(engine_${name} PRIVATE ct_flags)
+  target_compile_options(engine_${name} PRIVATE "SHELL:-include ${CMAKE_SOURCE_DIR}/src/base/banned.h")
+  include(${CMAKE_SOURCE_DIR}/src/${path}/room.cmake)
+  install(TARGETS engine_${name} LIBRARY DESTINATION lib/ctitan/engines)
+endfunction()
+
 # Every room in one target, for the program and for tests that need all of it.
 function(ct_finish)
   add_library(ct_all INTERFACE)

@@ -5,22 +5,26 @@
 
 #include "base/str.h"
 #include "comm/local/local_engine.h" /* layers: for the rooms above; comm itself does not include this */
+#include "comm/module.h"
 #ifdef CT_HAVE_GLOO
 #include "comm/gloo/gloo_engine.h" /* layers: for the rooms above; comm itself does not include this */
 #endif
 
-/* name: "auto" (or NULL) takes local for one process and gloo for more. Fails: CT_ERR_USAGE for an unknown name,
- * CT_ERR_UNSUPPORTED for what this build lacks. */
+/* name: "auto" (or NULL) takes local for one process and gloo for more. "mpi" is a module (comm/module.h), and local for one process.
+ * Fails: CT_ERR_USAGE for an unknown name, CT_ERR_UNSUPPORTED for what this build lacks. */
 CT_MUST_CHECK static inline ct_status cti_comm_engine_pick(const char *name, int world_size,
                                                            const ct_comm_engine **out_engine, ct_err *err)
 {
-    bool is_auto = name == NULL || cti_str_eq(name, "auto");
-    if (cti_str_eq(name, "local") || (is_auto && world_size == 1)) {
+    bool is_auto = name == NULL || cti_str_eq(name, "auto"), is_mpi = !is_auto && cti_str_eq(name, "mpi");
+    if ((!is_auto && cti_str_eq(name, "local")) || ((is_auto || is_mpi) && world_size == 1)) {
         *out_engine = ct_comm_local_engine();
         return CT_OK;
     }
+    if (is_mpi) {
+        return cti_comm_module_load("mpi", "install libopenmpi-dev or libmpich-dev and build again, or take the engine gloo", out_engine, err);
+    }
     if (!is_auto && !cti_str_eq(name, "gloo")) {
-        return CT_FAIL(err, CT_ERR_USAGE, "unknown comm engine '%s'; there are: auto, local, gloo", name);
+        return CT_FAIL(err, CT_ERR_USAGE, "unknown comm engine '%s'; there are: auto, local, gloo, mpi", name);
     }
 #ifdef CT_HAVE_GLOO
     *out_engine = ct_comm_gloo_engine();

@@ -230,7 +230,9 @@ enum { CTI_SET_NO_EFFECT = 256 };
     X(save_traces_folder, STR, "comm_traces", "1", "", "", "", CTI_SET_NO_EFFECT, NULL, "where its records go") \
     X(save_traces_file_prefix, STR, "rank_", "", "", "", "", CTI_SET_NO_EFFECT, NULL, "and their names") \
     X(mode, CHOICE, "default", "", "", "default|fake_backend|local_tensor|torchcomms", "", 0, \
-      "to look at a layout without its ranks, use `ctitan plan`", "how ranks talk")
+      "to look at a layout without its ranks, use `ctitan plan`", "how ranks talk") \
+    X(engine, CHOICE, "auto", "", "", "auto|gloo|mpi", "", 0, NULL, \
+      "what carries messages between ranks; auto: gloo; mpi is for ranks that mpirun or srun started")
 
 #define CTI_VALIDATOR_FIELDS(X) \
     X(freq, I64, "10", "1", "", "", "steps", 0, NULL, "validate at step 1 and at each multiple of this") \

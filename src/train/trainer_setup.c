@@ -36,7 +36,7 @@ static ct_status open_ranks(cti_trainer *t, ct_err *err)
     const int64_t degree[CT_AXIS_COUNT] = {d.pp, d.dp_replicate, d.dp_shard, d.cp, d.tp, d.ep};
     CT_TRY(ct_mesh_init(&t->mesh, degree, place->world_size, place->rank, err));
     const struct ct_comm_engine *engine;
-    CT_TRY(cti_comm_engine_pick("auto", place->world_size, &engine, err));
+    CT_TRY(cti_comm_engine_pick(comm->engine, place->world_size, &engine, err));
     const ct_comm_options options = {.timeout_ms = comm->init_timeout_seconds * 1000};
     CT_TRY(ct_comm_world_create(t->alloc, engine, t->o.bootstrap, &options, &t->world, err));
     for (int a = 0; a < CT_AXIS_COUNT; a++) {
