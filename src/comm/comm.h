@@ -4,6 +4,7 @@
  *   comm/bootstrap.h   rank, size, key-value store        comm/comm.h        groups and collectives (this file)
  *   comm/engine.h      what an engine must provide        comm/engines.h     choosing one by world size and name
  *   comm/local/        one process: copies                comm/gloo/         host memory over TCP, by Gloo
+ *   comm/mpi/          host memory by an MPI: a module    comm/module.h      loading one
  *
  *     ct_comm *world, *tp;
  *     CT_TRY(ct_comm_world_create(alloc, engine, boot, NULL, &world, err));
@@ -13,7 +14,7 @@
  *     ct_comm_destroy(&world);
  *
  * Rules for every call below.
- * - Counts are elements. `in` and `out` are dense, in the memory of the engine (host memory for local and gloo).
+ * - Counts are elements. `in` and `out` are dense, in the memory of the engine (host memory for local, gloo and mpi).
  * - `stream` is NULL for host engines and the call then blocks until its work is done; a device engine enqueues on it.
  * - Members of a group make the same calls in the same order. Messages match by group, call number, kind and length: ranks
  *   that do not agree get CT_ERR_TIMEOUT, never each other's wrong bytes. A count of 0 returns at once.
@@ -100,7 +101,7 @@ int ct_comm_rank(const ct_comm *comm);                     /* in this group */
 int ct_comm_size(const ct_comm *comm);                     /* of this group */
 int ct_comm_world_rank_of(const ct_comm *comm, int rank);  /* of member `rank` of this group */
 const char *ct_comm_name(const ct_comm *comm);             /* "world" or the name given to split */
-const char *ct_comm_engine_name(const ct_comm *comm);      /* "local", "gloo" */
+const char *ct_comm_engine_name(const ct_comm *comm);      /* "local", "gloo", "mpi" */
 /* Of this call on; for the whole world (all its groups). > 0. */
 void ct_comm_set_timeout(ct_comm *comm, int64_t timeout_ms);
 

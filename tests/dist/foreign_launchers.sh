@@ -46,7 +46,7 @@ while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); d
 both torchrun RANK LOCAL_RANK WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port
 
 mpirun=$(command -v mpirun.openmpi || command -v mpirun)
-if [ -z "$mpirun" ] || ! "$mpirun" --version | grep -q 'Open MPI\|OpenRTE'; then
+if [ -z "$mpirun" ] || ! "$mpirun" --version 2>/dev/null | grep -q 'Open MPI\|OpenRTE'; then
     echo "torchrun's variables, mpirun's and srun's: as ctitan run (Open MPI's mpirun itself is not here)"
     exit 0
 fi

@@ -18,7 +18,8 @@ enum {
     TAG_HERE = 1,  /* of `control`: a rank has come to where a communicator is made */
     TAG_GONE = 2,  /* a rank has left or given up */
     TAG_CODE = 3,  /* the exit code of a rank */
-    LEAVE_MS = 5000, /* how long a rank that ends waits for the others to end too */
+    /* How long a rank that ends waits for the others to end, too: where all is well, where it failed, where it waited in vain before. */
+    LEAVE_MS = 300000, LEAVE_FAILED_MS = 30000, LEAVE_BROKEN_MS = 5000,
     N_LOOKS_AFTER_GONE = 64, /* for what a rank had sent before it left */
     N_SPINS = 2000, N_YIELDS = 2000 /* looks at the messages before a wait gives its core away, and before it sleeps */
 };
@@ -196,10 +197,10 @@ static void at_exit(int code, void *ignored)
     mpi.says_code = code;
     say_gone();
     say(TAG_CODE, &mpi.says_code);
-    const int64_t deadline = now_ms() + LEAVE_MS;
+    const int64_t began = now_ms(), limit = mpi.gave_up ? LEAVE_BROKEN_MS : code != 0 ? LEAVE_FAILED_MS : LEAVE_MS;
     int n_silent, agreed;
     bool same;
-    for (int64_t round = 0; (n_silent = agree(code, &agreed, &same)) > 0 && now_ms() < deadline; round++) {
+    for (int64_t round = 0; (n_silent = agree(code, &agreed, &same)) > 0 && now_ms() < began + limit; round++) {
         listen();
         rest(round);
     }
@@ -209,8 +210,8 @@ static void at_exit(int code, void *ignored)
     }
     (void)fflush(NULL);
     if (n_silent > 0) {
-        (void)fprintf(stderr, "rank %d: exit code %d; %d rank(s) did not end within %d ms: all are ended with code %d\n", mpi.rank, code,
-                      n_silent, LEAVE_MS, agreed);
+        (void)fprintf(stderr, "rank %d: exit code %d; %d rank(s) did not end within %" PRId64 " s: all are ended with code %d\n", mpi.rank,
+                      code, n_silent, limit / 1000, agreed);
     }
     (void)MPI_Abort(MPI_COMM_WORLD, agreed);
 }
