@@ -300,21 +300,21 @@ static ct_status take_child(const ct_alloc *alloc, int argc, char **argv, int at
     }
     const char *name = argv[at];
     if (!o->search_path && strcmp(name, "torchtitan.train") != 0 && strcmp(name, "ctitan.train") != 0 &&
-        strcmp(name, "train") != 0) {
-        return CT_FAIL(err, CT_ERR_USAGE, "'%s' is nothing that can be run; torchtitan.train, ctitan.train and train are", name);
+        strcmp(name, "train") != 0 && strcmp(name, "selftest") != 0) {
+        return CT_FAIL(err, CT_ERR_USAGE, "'%s' is nothing that can be run; torchtitan.train, ctitan.train, train and selftest are", name);
     }
     o->child_path = o->search_path ? name : "/proc/self/exe";
     o->child_argv = CT_NEW_ARRAY(alloc, char *, argc - at + 2, err);
     if (o->child_argv == NULL) {
         return CT_ERR_MEMORY;
     }
-    static char program[] = "ctitan", train[] = "train";
+    static char program[] = "ctitan", train[] = "train", selftest[] = "selftest";
     int n = 0;
     if (o->search_path) {
         o->child_argv[n++] = argv[at];
     } else {
         o->child_argv[n++] = program;
-        o->child_argv[n++] = train;
+        o->child_argv[n++] = strcmp(name, selftest) == 0 ? selftest : train;
     }
     for (int i = at + 1; i < argc; i++) {
         o->child_argv[n++] = argv[i];

@@ -15,6 +15,7 @@
 #include "cli/cmd_plan.h"
 #include "cli/cmd_report.h"
 #include "cli/cmd_run.h"
+#include "cli/cmd_selftest.h"
 #include "cli/cmd_tokenizer.h"
 #include "cli/cmd_train.h"
 
@@ -22,6 +23,7 @@
 #define COMMANDS(X)                                                                                                  \
     X("train", cti_cmd_train, "train a model; one rank, or all of a run that `run`, mpirun or srun started")         \
     X("run", cti_cmd_run, "start the ranks of a run on this host and watch over them (what torchrun is)")            \
+    X("selftest", cti_cmd_selftest, "test the connections of the ranks: right bytes and sums, latency, bandwidth")     \
     X("generate", cti_cmd_generate, "let the model of a checkpoint write text")                                      \
     X("plan", cti_cmd_plan, "what a run would take: memory, work, collectives, on any device and number of ranks")  \
     X("overrides", cti_cmd_overrides, "list the overrides of a plug-in")                                             \

@@ -30,15 +30,15 @@ static ct_status load(const char *path, const char *name, const char *hint, cons
 ct_status cti_comm_module_load(const char *name, const char *hint, const ct_comm_engine **out_engine, ct_err *err)
 {
     const ct_alloc *alloc = ct_alloc_system();
-    char *exe = NULL, *path = NULL;
+    char *self = NULL, *path = NULL;
     char relative[80];
     (void)snprintf(relative, sizeof relative, "../lib/ctitan/engines/%.32s.so", name); /* fits */
     ct_status st;
-    CT_TRY_GOTO(st, cti_exe_dir(alloc, &exe, err), out);
-    path = cti_path_join(alloc, exe, relative, err);
+    CT_TRY_GOTO(st, cti_self_dir(alloc, &self, err), out);
+    path = cti_path_join(alloc, self, relative, err);
     st = path == NULL ? CT_ERR_MEMORY : load(path, name, hint, out_engine, err);
 out:
-    ct_alloc_free(alloc, exe);
+    ct_alloc_free(alloc, self);
     ct_alloc_free(alloc, path);
     return st;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engines that are shared objects of their own, so that the program does not link what only some sites have.
  *
- * lib/ctitan/engines/NAME.so beside the program's bin/ defines `const ct_comm_engine *ct_comm_NAME_engine(void)`; it takes the program's own
+ * lib/ctitan/engines/NAME.so beside bin/ or lib/ of what is installed defines `const ct_comm_engine *ct_comm_NAME_engine(void)`; it takes the program's own
  * functions (ct_err_set, ct_alloc_...), as plug-ins do. It is loaded when asked for, and stays until the process ends.
  */
 #ifndef CT_COMM_MODULE_H
