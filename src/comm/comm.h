@@ -5,6 +5,7 @@
  *   comm/engine.h      what an engine must provide        comm/engines.h     choosing one by world size and name
  *   comm/local/        one process: copies                comm/gloo/         host memory over TCP, by Gloo
  *   comm/mpi/          host memory by an MPI: a module    comm/module.h      loading one
+ *   comm/selftest.h    is what arrives right, how fast
  *
  *     ct_comm *world, *tp;
  *     CT_TRY(ct_comm_world_create(alloc, engine, boot, NULL, &world, err));
