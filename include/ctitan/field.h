@@ -79,7 +79,8 @@ CT_FIELD_KIND_LIST(CT_FIELD_KIND_TYPEDEF)
 enum {
     CT_SET_PLAN = 1,   /* changes the plan: enters its hash, must agree on all ranks */
     CT_SET_HIDDEN = 2, /* not on the command line (but printed, saved, overridable) */
-    CT_SET_EXCLUSIVE_LOW = 4 /* `low` itself is out of range */
+    CT_SET_EXCLUSIVE_LOW = 4, /* `low` itself is out of range */
+    CT_SET_REPEATED = 8       /* TOKENS of a command's options: one word each time the option is given */
 };
 
 typedef struct ct_field {

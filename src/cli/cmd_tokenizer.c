@@ -23,7 +23,7 @@
     X(special_text, CHOICE, "text", "", "", "text|match", "", 0, NULL, "encode: special tokens spelt out stay text or become ids") \
     X(template, BOOL, "false", "", "", "", "", 0, NULL, "encode: what the file's post-processor puts round a text") \
     X(on_unknown, CHOICE, "refuse", "", "", "refuse|drop", "", 0, NULL, "encode: a character that no token expresses is an error, or is left out") \
-    X(json_lines, BOOL, "false", "", "", "", "", 0, NULL, "encode, decode: for each line of standard input, a JSON string or a list of ids, one line of the other") \
+    X(json_lines, BOOL, "false", "", "", "", "", 0, NULL, "encode, decode: for each line of standard input, a JSON string or a list of ids, one line of the other; an empty line for an empty one") \
     X(skip_special, BOOL, "false", "", "", "", "", 0, NULL, "decode: leave special tokens out")
 /* clang-format on */
 typedef struct options {
@@ -202,6 +202,8 @@ static ct_status json_lines(const call *c, const ct_tokenizer *tok, bool encodes
         st = cti_str_check(&line, err);
         if (st == CT_OK && line.len > 0) {
             st = run_line(&lines, line.data, line.len, number, encodes, err);
+        } else if (st == CT_OK && byte == '\n') { /* line n of the output is that of line n of the input */
+            putchar('\n');
         }
     }
     if (st == CT_OK && ferror(stdin)) {

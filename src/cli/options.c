@@ -38,7 +38,8 @@ static void print_option(const ct_field *f, const char *what)
         name[i] = name[i] == '_' ? '-' : name[i];
     }
     const bool is_choice = f->kind == CT_FIELD_CHOICE;
-    (void)snprintf(name + n, sizeof name - (size_t)n, is_choice ? "{%s}" : "%s", is_choice ? f->choices : ct_field_metavar(f));
+    const char *metavar = (f->flags & CT_SET_REPEATED) != 0 ? "STR" : ct_field_metavar(f);
+    (void)snprintf(name + n, sizeof name - (size_t)n, is_choice ? "{%s}" : "%s", is_choice ? f->choices : metavar);
     for (char *c = name + n; is_choice && *c != '\0'; c++) {
         *c = *c == '|' ? ',' : *c;
     }
@@ -75,6 +76,25 @@ static void complain_unknown(const char *arg, const ct_field *fields, size_t n)
     fputc('\n', stderr);
 }
 
+/* The words that the list has, and one more. */
+static ct_status add_to_list(const ct_field *f, const void *values, const char *word, ct_arena *arena, const char ***out_words, size_t *out_n,
+                             ct_err *err)
+{
+    const ct_str_list *have = (const ct_str_list *)(const void *)((const char *)values + f->offset);
+    const size_t n = (size_t)have->n;
+    const char **words = ct_arena_alloc(arena, (n + 1) * sizeof *words, err);
+    if (words == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    for (size_t i = 0; i < n; i++) {
+        words[i] = have->items[i];
+    }
+    words[n] = word;
+    *out_words = words;
+    *out_n = n + 1;
+    return CT_OK;
+}
+
 /* One option at argv[*at]; moves *at past it. */
 static ct_status parse_one(int argc, char **argv, int *at, const ct_field *fields, size_t n, void *values, const cti_command_help *help,
                            ct_arena *arena, ct_err *err)
@@ -102,7 +122,7 @@ static ct_status parse_one(int argc, char **argv, int *at, const ct_field *field
     const char *const *tokens = &value;
     size_t n_tokens = 1;
     if (value == NULL) { /* the next word; lists take all words up to the next option */
-        const bool is_list = f->kind == CT_FIELD_STR_LISTS || f->kind == CT_FIELD_TOKENS;
+        const bool is_list = (f->kind == CT_FIELD_STR_LISTS || f->kind == CT_FIELD_TOKENS) && (f->flags & CT_SET_REPEATED) == 0;
         tokens = (const char *const *)argv + *at;
         n_tokens = *at < argc && !(is_list && strncmp(argv[*at], "--", 2) == 0);
         *at += (int)n_tokens;
@@ -119,6 +139,11 @@ static ct_status parse_one(int argc, char **argv, int *at, const ct_field *field
         return CT_ERR_USAGE;
     }
     ct_err why = {0};
+    const char **all = NULL;
+    if ((f->flags & CT_SET_REPEATED) != 0) {
+        CT_TRY(add_to_list(f, values, tokens[0], arena, &all, &n_tokens, err));
+        tokens = all;
+    }
     const ct_status st = ct_field_set(f, values, tokens, n_tokens, arena, &why);
     if (st != CT_OK) {
         fprintf(stderr, "%s: %s\n", arg, why.message);

@@ -18,7 +18,7 @@ typedef struct cti_command_help {
 } cti_command_help;
 
 /* Sets defaults, then what argv[1..] says ("--a-b V", "--a_b=V", "--flag", "--no-flag"; STR_LISTS and TOKENS
- * take all words up to the next "--"). *out_done: help was printed on stdout. Wrong
+ * take all words up to the next "--", or with CT_SET_REPEATED one, and more where they are given again). *out_done: help was printed on stdout. Wrong
  * options: every one is named on stderr and ERR_USAGE comes back. */
 CT_MUST_CHECK ct_status cti_options_parse(int argc, char **argv, const ct_field *fields, size_t n, void *values,
                                           const cti_command_help *help, ct_arena *arena, bool *out_done, ct_err *err);

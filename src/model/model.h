@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The map of the room `model`: the components of Llama-class models, their flavours, and counts made from them.
  *
- *   llama3.c            flavours of llama3: builds the `model_spec` subtree; saved.c: from a checkpoint's settings
+ *   llama3.c            flavours of llama3: builds the `model_spec` subtree; saved.c: from a checkpoint's settings; hf_spec.c: from a config.json
  *   decoder.c           Decoder, TransformerBlock: order of parts and residuals
  *   attention.c         GQAttention, FusedQKVLinear, ComplexRoPE, SegmentAttention
  *   layers.c            Linear, Embedding, RMSNorm, FeedForward
@@ -128,6 +128,8 @@ CT_MUST_CHECK ct_status cti_llama3_spec(ct_tree *tree, const char *flavor, ct_co
  * place of parts is left out. */
 CT_MUST_CHECK ct_status cti_llama3_spec_saved(const ct_alloc *alloc, ct_tree *tree, const char *flavor, const json_t *config,
                                               ct_component **out_spec, ct_err *err);
+/* The spec of a Hugging Face folder from its config.json (`where` in errors). ERR_UNSUPPORTED naming what makes it another model than Llama. */
+CT_MUST_CHECK ct_status cti_llama3_spec_hf(ct_tree *tree, const json_t *config, const char *where, ct_component **out_spec, ct_err *err);
 /* Builds `model_spec`'s child `model` anew from the fields of `spec`; a loss whose vocabulary the registry function set follows.
  * What `spec->cls->check` refuses may be built all the same: the checks come later. */
 CT_MUST_CHECK ct_status cti_llama3_build(ct_tree *tree, ct_component *spec, ct_err *err);

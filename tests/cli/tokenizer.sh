@@ -17,8 +17,11 @@ ids=$("$bin" tokenizer encode "$here/llama3" "$text")
 [ "$("$bin" tokenizer decode "$here/llama3" $ids)" = "$text" ]
 printf '"%s"\n\n"a\\u0000b"\n' "$text" | "$bin" tokenizer encode "$here/llama3" --json-lines >lines
 [ "$(head -n 1 lines)" = "[$(echo $ids | sed 's/ /,/g')]" ] || [ "$(head -n 1 lines | tr -d ' ')" = "[$(echo $ids | sed 's/ /,/g')]" ] || { cat lines; fail 'other ids in lines'; }
-[ "$(wc -l <lines)" = 2 ]
+# Line n of the output is that of line n of the input, an empty one too; nothing for the end of the file.
+[ "$(wc -l <lines)" = 3 ] && [ -z "$(sed -n 2p lines)" ] || { cat lines; fail 'an empty line'; }
 "$bin" tokenizer decode "$here/llama3" --json-lines <lines >back
+[ "$(wc -l <back)" = 3 ] && [ -z "$(sed -n 2p back)" ] || { cat back; fail 'an empty line'; }
+[ "$(printf '"a"' | "$bin" tokenizer encode "$here/llama3" --json-lines | wc -l)" = 1 ]
 [ "$(head -n 1 back)" = "\"$text\"" ]
 # The decoder of WordPiece looks at what stands before: a whole list is decoded, not id by id.
 [ "$("$bin" tokenizer decode "$here/bert" $("$bin" tokenizer encode "$here/bert" 'the cat and the dog'))" = 'the cat and the dog' ]
