@@ -2,6 +2,7 @@
 /* `ctitan train`: one rank of a run. */
 #include "cli/cmd_train.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,15 +19,24 @@ extern char **environ;
 static volatile sig_atomic_t stop_requested;
 
 static volatile sig_atomic_t shows_progress; /* a line stands below the log */
+static volatile sig_atomic_t tells_stop;     /* of several ranks the first */
 
 /* The first signal asks for the end of the step; the second ends the process by its default effect, with the terminal left clean. */
 static void on_signal(int number)
 {
+    static const char erase_line[] = "\r\033[K";
     if (stop_requested == 0) {
+        static const char told[] = "ctitan train: asked to stop: this step is finished first, and saved where saving is on (once more: at once)\n";
+        const int before = errno;
         stop_requested = 1;
+        const bool erases = tells_stop != 0 && shows_progress != 0;
+        if ((erases && write(STDERR_FILENO, erase_line, sizeof erase_line - 1) < 0) ||
+            (tells_stop != 0 && write(STDERR_FILENO, told, sizeof told - 1) < 0)) {
+            tells_stop = 0; /* nobody reads it */
+        }
+        errno = before;
         return;
     }
-    static const char erase_line[] = "\r\033[K";
     if (shows_progress != 0 && write(STDERR_FILENO, erase_line, sizeof erase_line - 1) < 0) {
         shows_progress = 0; /* the terminal is gone */
     }
@@ -74,6 +84,7 @@ static ct_status train(const ct_alloc *alloc, ct_log *log, cti_env *env, cti_run
     const char *no_color = getenv("NO_COLOR");
     CT_INFO(log, "ctitan version: %s", cti_version_text());
     shows_progress = cti_terminal_is_interactive(ct_log_fd(log));
+    tells_stop = place->rank == 0;
     catch_signals();
     CT_TRY(ct_bootstrap_create(alloc, place, comm->init_timeout_seconds * 1000, &boot, err));
     const cti_trainer_options options = {.alloc = alloc,
