@@ -36,6 +36,7 @@ CT_MUST_CHECK ct_status cti_rename(const char *from, const char *to, ct_err *err
 /* Locks the folder itself for this process, until the descriptor is closed or the process ends: nothing is left in it. *out_fd is -1 where
  * it cannot, and *out_errno says why: EWOULDBLOCK where another process has it, else the file system has no locks. */
 CT_MUST_CHECK ct_status cti_lock_folder(const char *path, int *out_fd, int *out_errno, ct_err *err);
+bool cti_is_same_file(int fd, const char *path); /* whether the path leads to what the descriptor is open on */
 /* Free bytes on the file system that holds path (or its nearest existing parent). */
 CT_MUST_CHECK ct_status cti_disk_free_bytes(const char *path, int64_t *out_bytes, ct_err *err);
 

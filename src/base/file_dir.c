@@ -179,6 +179,12 @@ ct_status cti_lock_folder(const char *path, int *out_fd, int *out_errno, ct_err 
     return CT_OK;
 }
 
+bool cti_is_same_file(int fd, const char *path)
+{
+    struct stat a, b;
+    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 ct_status cti_disk_free_bytes(const char *path, int64_t *out_bytes, ct_err *err)
 {
     cti_str at = {.alloc = ct_alloc_system()};

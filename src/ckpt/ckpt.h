@@ -56,16 +56,30 @@ CT_MUST_CHECK ct_status ct_ckpt_write_rank(const ct_alloc *alloc, const char *fo
  * whole tensors. An existing step-<N> is replaced. Also removes temporary folders that dead saves left behind. */
 CT_MUST_CHECK ct_status ct_ckpt_commit(const ct_alloc *alloc, const char *folder, int64_t step, const char *token,
                                        int world_size, const json_t *extra, ct_err *err);
-/* Deletes all but the newest keep_latest_k whole checkpoints (0: keeps all). Folders that are not ours or not whole stay.
+/* Removes what this save left, after a rank failed at its part; for one rank. */
+void ct_ckpt_abandon(const ct_alloc *alloc, const char *folder, int64_t step, const char *token);
+/* Removes what dead saves left, before the first one of a run that has the folder to itself: room that the next save needs. */
+void ct_ckpt_clean(const ct_alloc *alloc, const char *folder);
+
+/* Steps whose checkpoints were found damaged. */
+typedef struct ct_ckpt_steps {
+    int64_t steps[16];
+    int n;
+} ct_ckpt_steps;
+/* Deletes all but the newest keep_latest_k whole checkpoints (0: keeps all). Folders that are not ours or not whole stay, and do not count;
+ * whole is what has its files at their sizes and is not among `damaged` (NULL: none is known): checksums would be a reading of them all.
  * out_deleted: lines naming what was deleted, may be NULL. */
-CT_MUST_CHECK ct_status ct_ckpt_retain(const ct_alloc *alloc, const char *folder, int64_t keep_latest_k, cti_str *out_deleted,
-                                       ct_err *err);
+CT_MUST_CHECK ct_status ct_ckpt_retain(const ct_alloc *alloc, const char *folder, int64_t keep_latest_k, const ct_ckpt_steps *damaged,
+                                       cti_str *out_deleted, ct_err *err);
 
 typedef struct ct_ckpt ct_ckpt;
 
-/* Whether the folder holds a whole checkpoint; *out_step: the newest's step, -1 where there is none (a missing folder is none). */
-CT_MUST_CHECK ct_status ct_ckpt_newest(const ct_alloc *alloc, const char *folder, int64_t *out_step, cti_str *notes,
+/* The newest whole checkpoint of a folder, NULL where there is none (a missing folder has none); those passed over are noted, and their
+ * steps go to out_damaged. */
+CT_MUST_CHECK ct_status ct_ckpt_newest(const ct_alloc *alloc, const char *folder, ct_ckpt **out_ckpt, ct_ckpt_steps *out_damaged, cti_str *notes,
                                        ct_err *err);
+/* The checkpoint of a step whose checksums another rank verifies: all but the bytes of its tensors is checked. */
+CT_MUST_CHECK ct_status ct_ckpt_open_verified(const ct_alloc *alloc, const char *folder, int64_t step, ct_ckpt **out_ckpt, ct_err *err);
 /* step -1: the newest whole one. Sizes and checksums are verified; with step -1 a damaged one is passed over, and notes says why.
  * ERR_NOT_FOUND where there is none. path may be `folder` or a "step-<N>" folder itself (then step is -1). */
 CT_MUST_CHECK ct_status ct_ckpt_open(const ct_alloc *alloc, const char *folder, int64_t step, ct_ckpt **out_ckpt,

@@ -128,6 +128,19 @@ void cti_ckpt_remove_stale(const ct_alloc *alloc, const char *folder)
     cti_names_free(alloc, &names);
 }
 
+void ct_ckpt_clean(const ct_alloc *alloc, const char *folder)
+{
+    cti_ckpt_remove_stale(alloc, folder);
+}
+
+void ct_ckpt_abandon(const ct_alloc *alloc, const char *folder, int64_t step, const char *token)
+{
+    char *temp = cti_ckpt_temp_path(alloc, folder, step, token, NULL);
+    const ct_status ignored = temp != NULL ? cti_remove_tree(temp, NULL) : CT_OK; /* or the next run does it */
+    (void)ignored;
+    ct_alloc_free(alloc, temp);
+}
+
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 typedef struct found_step {
@@ -205,10 +218,10 @@ static void note(cti_str *notes, const char *fmt, const char *path, const char *
     }
 }
 
-static ct_status open_step(const ct_alloc *alloc, const found_step *s, bool is_deep, ct_ckpt **out, ct_err *err)
+static ct_status open_step(const ct_alloc *alloc, const found_step *s, cti_ckpt_depth depth, ct_ckpt **out, ct_err *err)
 {
     ct_ckpt *ckpt = NULL;
-    CT_TRY(cti_ckpt_open_path(alloc, s->path, is_deep, &ckpt, err));
+    CT_TRY(cti_ckpt_open_path(alloc, s->path, depth, &ckpt, err));
     if (ct_ckpt_step(ckpt) != s->step) {
         const int64_t said = ct_ckpt_step(ckpt);
         ct_ckpt_close(&ckpt);
@@ -218,8 +231,7 @@ static ct_status open_step(const ct_alloc *alloc, const found_step *s, bool is_d
     return CT_OK;
 }
 
-/* The newest that is whole; *out NULL where there is none. Those passed over are noted. */
-static ct_status open_newest(const ct_alloc *alloc, const char *folder, ct_ckpt **out, cti_str *notes, ct_err *err)
+ct_status ct_ckpt_newest(const ct_alloc *alloc, const char *folder, ct_ckpt **out, ct_ckpt_steps *out_damaged, cti_str *notes, ct_err *err)
 {
     found_steps steps;
     CT_TRY(list_steps(alloc, folder, &steps, err));
@@ -227,28 +239,22 @@ static ct_status open_newest(const ct_alloc *alloc, const char *folder, ct_ckpt 
     *out = NULL;
     for (size_t i = 0; i < steps.n && *out == NULL && st == CT_OK; i++) {
         ct_err why = {0};
-        st = open_step(alloc, &steps.items[i], true, out, &why);
+        st = open_step(alloc, &steps.items[i], CTI_CKPT_ALL, out, &why);
         if (st == CT_ERR_MEMORY) { /* says nothing about the checkpoint */
             st = CT_FAIL(err, st, "%s", why.message);
         } else if (st != CT_OK) {
             note(notes, "passed over", steps.items[i].path, why.message);
             st = CT_OK;
+            if (out_damaged != NULL && !steps.items[i].is_old && out_damaged->n < (int)(sizeof out_damaged->steps / sizeof out_damaged->steps[0])) {
+                out_damaged->steps[out_damaged->n++] = steps.items[i].step;
+            }
         }
     }
     steps_free(alloc, &steps);
     return st;
 }
 
-ct_status ct_ckpt_newest(const ct_alloc *alloc, const char *folder, int64_t *out_step, cti_str *notes, ct_err *err)
-{
-    ct_ckpt *ckpt = NULL;
-    CT_TRY(open_newest(alloc, folder, &ckpt, notes, err));
-    *out_step = ckpt != NULL ? ct_ckpt_step(ckpt) : -1;
-    ct_ckpt_close(&ckpt);
-    return CT_OK;
-}
-
-static ct_status open_wanted(const ct_alloc *alloc, const char *folder, int64_t step, ct_ckpt **out, ct_err *err)
+static ct_status open_wanted(const ct_alloc *alloc, const char *folder, int64_t step, cti_ckpt_depth depth, ct_ckpt **out, ct_err *err)
 {
     found_steps steps;
     CT_TRY(list_steps(alloc, folder, &steps, err));
@@ -256,7 +262,7 @@ static ct_status open_wanted(const ct_alloc *alloc, const char *folder, int64_t 
     cti_str have = {.alloc = alloc};
     for (size_t i = 0; i < steps.n && st == CT_ERR_NOT_FOUND; i++) {
         if (steps.items[i].step == step) {
-            st = open_step(alloc, &steps.items[i], true, out, err);
+            st = open_step(alloc, &steps.items[i], depth, out, err);
             break;
         }
         cti_str_printf(&have, "%s%" PRId64, have.len > 0 ? ", " : "", steps.items[i].step);
@@ -268,6 +274,11 @@ static ct_status open_wanted(const ct_alloc *alloc, const char *folder, int64_t 
     cti_str_deinit(&have);
     steps_free(alloc, &steps);
     return st;
+}
+
+ct_status ct_ckpt_open_verified(const ct_alloc *alloc, const char *folder, int64_t step, ct_ckpt **out_ckpt, ct_err *err)
+{
+    return open_wanted(alloc, folder, step, CTI_CKPT_PIECES, out_ckpt, err);
 }
 
 static bool is_export(const ct_alloc *alloc, const char *folder)
@@ -286,7 +297,7 @@ static bool is_export(const ct_alloc *alloc, const char *folder)
 ct_status ct_ckpt_open(const ct_alloc *alloc, const char *folder, int64_t step, ct_ckpt **out_ckpt, cti_str *notes, ct_err *err)
 {
     if (step >= 0) {
-        return open_wanted(alloc, folder, step, out_ckpt, err);
+        return open_wanted(alloc, folder, step, CTI_CKPT_ALL, out_ckpt, err);
     }
     char *manifest = cti_path_join(alloc, folder, CTI_CKPT_MANIFEST, err);
     if (manifest == NULL) {
@@ -295,10 +306,10 @@ ct_status ct_ckpt_open(const ct_alloc *alloc, const char *folder, int64_t step, 
     const bool is_itself = cti_path_exists(manifest);
     ct_alloc_free(alloc, manifest);
     if (is_itself) {
-        return cti_ckpt_open_path(alloc, folder, true, out_ckpt, err);
+        return cti_ckpt_open_path(alloc, folder, CTI_CKPT_ALL, out_ckpt, err);
     }
     ct_ckpt *ckpt = NULL;
-    CT_TRY(open_newest(alloc, folder, &ckpt, notes, err));
+    CT_TRY(ct_ckpt_newest(alloc, folder, &ckpt, NULL, notes, err));
     if (ckpt == NULL && !cti_path_exists(folder)) {
         return CT_FAIL(err, CT_ERR_NOT_FOUND, "'%s' does not exist", folder);
     }
@@ -331,7 +342,17 @@ static ct_status delete_step(const ct_alloc *alloc, const char *folder, const fo
     return st;
 }
 
-ct_status ct_ckpt_retain(const ct_alloc *alloc, const char *folder, int64_t keep_latest_k, cti_str *out_deleted, ct_err *err)
+static bool is_among(const ct_ckpt_steps *steps, int64_t step)
+{
+    bool is = false;
+    for (int i = 0; steps != NULL && i < steps->n; i++) {
+        is |= steps->steps[i] == step;
+    }
+    return is;
+}
+
+ct_status ct_ckpt_retain(const ct_alloc *alloc, const char *folder, int64_t keep_latest_k, const ct_ckpt_steps *damaged, cti_str *out_deleted,
+                         ct_err *err)
 {
     if (keep_latest_k <= 0) {
         return CT_OK;
@@ -342,7 +363,8 @@ ct_status ct_ckpt_retain(const ct_alloc *alloc, const char *folder, int64_t keep
     int64_t whole = 0;
     for (size_t i = 0; i < steps.n && st == CT_OK; i++) {
         ct_ckpt *ckpt = NULL;
-        if (steps.items[i].is_old || open_step(alloc, &steps.items[i], false, &ckpt, NULL) != CT_OK) {
+        if (steps.items[i].is_old || is_among(damaged, steps.items[i].step) ||
+            open_step(alloc, &steps.items[i], CTI_CKPT_SIZES, &ckpt, NULL) != CT_OK) {
             continue; /* not whole, or not ours: stays */
         }
         ct_ckpt_close(&ckpt);

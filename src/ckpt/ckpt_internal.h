@@ -33,8 +33,10 @@ CT_MUST_CHECK ct_status cti_ckpt_put_in_place(const char *folder, const char *te
  * commit tries again. */
 void cti_ckpt_remove_stale(const ct_alloc *alloc, const char *folder);
 
-/* Opens the checkpoint in `path` itself. Without is_deep, checksums are not computed and tensors are not looked at (sizes are). */
-CT_MUST_CHECK ct_status cti_ckpt_open_path(const ct_alloc *alloc, const char *path, bool is_deep, ct_ckpt **out_ckpt, ct_err *err);
+/* Opens the checkpoint in `path` itself. What is looked at: manifest and sizes of files; headers of files and pieces of tensors, too;
+ * checksums, too. */
+typedef enum cti_ckpt_depth { CTI_CKPT_SIZES, CTI_CKPT_PIECES, CTI_CKPT_ALL } cti_ckpt_depth;
+CT_MUST_CHECK ct_status cti_ckpt_open_path(const ct_alloc *alloc, const char *path, cti_ckpt_depth depth, ct_ckpt **out_ckpt, ct_err *err);
 
 /* Elements of the columns that a piece is of; -1 where dims or columns make no sense. Columns 0, 0 become all of them. */
 int64_t cti_ckpt_block(ct_ckpt_piece *piece);

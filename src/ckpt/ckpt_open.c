@@ -10,7 +10,7 @@
 
 typedef struct stored_file {
     const char *name;
-    ct_st *st; /* owns; NULL where not is_deep */
+    ct_st *st; /* owns; NULL where only sizes are looked at */
 } stored_file;
 
 typedef struct stored_piece {
@@ -39,7 +39,7 @@ struct ct_ckpt {
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-static ct_status check_file(ct_ckpt *c, const char *name, const json_t *facts, bool is_deep, ct_err *err)
+static ct_status check_file(ct_ckpt *c, const char *name, const json_t *facts, cti_ckpt_depth depth, ct_err *err)
 {
     const char *hash;
     int64_t size, found;
@@ -59,12 +59,14 @@ static ct_status check_file(ct_ckpt *c, const char *name, const json_t *facts, b
                      path, found, size);
         goto out;
     }
-    if (is_deep) {
+    if (depth != CTI_CKPT_SIZES) {
         char hex[33];
         CT_TRY_GOTO(st, ct_st_open(c->alloc, path, &file->st, err), out);
         c->n_files++; /* from here it is closed with the rest */
-        ct_st_hash(file->st, hex, &found);
-        if (strcmp(hex, hash) != 0) {
+        if (depth == CTI_CKPT_ALL) {
+            ct_st_hash(file->st, hex, &found);
+        }
+        if (depth == CTI_CKPT_ALL && strcmp(hex, hash) != 0) {
             st = CT_FAIL(err, CT_ERR_FORMAT, "'%s' is damaged: its XXH3-128 is %s, its manifest says %s", path, hex, hash);
         }
     }
@@ -73,14 +75,14 @@ out:
     return st;
 }
 
-static ct_status check_files(ct_ckpt *c, json_t *files, bool is_deep, ct_err *err)
+static ct_status check_files(ct_ckpt *c, json_t *files, cti_ckpt_depth depth, ct_err *err)
 {
     c->files = ct_arena_alloc(c->arena, (json_object_size(files) + 1) * sizeof *c->files, err);
     if (c->files == NULL) {
         return CT_ERR_MEMORY;
     }
     for (void *it = json_object_iter(files); it != NULL; it = json_object_iter_next(files, it)) {
-        CT_TRY(check_file(c, json_object_iter_key(it), json_object_iter_value(it), is_deep, err));
+        CT_TRY(check_file(c, json_object_iter_key(it), json_object_iter_value(it), depth, err));
     }
     return CT_OK;
 }
@@ -218,7 +220,7 @@ static ct_status refuse_hf(const ct_ckpt *c, const char *manifest, ct_err *err)
                  : CT_OK;
 }
 
-static ct_status read_manifest(ct_ckpt *c, bool is_deep, ct_err *err)
+static ct_status read_manifest(ct_ckpt *c, cti_ckpt_depth depth, ct_err *err)
 {
     const char *format;
     int64_t version;
@@ -250,11 +252,11 @@ static ct_status read_manifest(ct_ckpt *c, bool is_deep, ct_err *err)
     if (c->step < 0) {
         return CT_FAIL(err, CT_ERR_FORMAT, "'%s': its manifest is of step %" PRId64, c->path, c->step);
     }
-    CT_TRY(check_files(c, files, is_deep, err));
-    return is_deep ? read_tensors(c, tensors, err) : CT_OK;
+    CT_TRY(check_files(c, files, depth, err));
+    return depth != CTI_CKPT_SIZES ? read_tensors(c, tensors, err) : CT_OK;
 }
 
-ct_status cti_ckpt_open_path(const ct_alloc *alloc, const char *path, bool is_deep, ct_ckpt **out_ckpt, ct_err *err)
+ct_status cti_ckpt_open_path(const ct_alloc *alloc, const char *path, cti_ckpt_depth depth, ct_ckpt **out_ckpt, ct_err *err)
 {
     ct_ckpt *c = CT_NEW(alloc, ct_ckpt, err);
     if (c == NULL) {
@@ -264,7 +266,7 @@ ct_status cti_ckpt_open_path(const ct_alloc *alloc, const char *path, bool is_de
     ct_status st = ct_arena_create(alloc, 0, &c->arena, err);
     if (st == CT_OK) {
         c->path = ct_arena_strdup(c->arena, path, err);
-        st = c->path != NULL ? read_manifest(c, is_deep, err) : CT_ERR_MEMORY;
+        st = c->path != NULL ? read_manifest(c, depth, err) : CT_ERR_MEMORY;
     }
     if (st != CT_OK) {
         ct_ckpt_close(&c);

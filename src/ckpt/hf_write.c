@@ -144,6 +144,25 @@ static ct_status write_files(export *x, int64_t max_bytes, ct_err *err)
     return st;
 }
 
+/* An export that was there before stays whole until this one is. */
+static ct_status put_in_place(const export *x, const char *folder, ct_err *err)
+{
+    cti_str old = {.alloc = x->alloc}, parent = {.alloc = x->alloc};
+    const size_t parent_len = (size_t)(cti_path_base(folder) - folder);
+    cti_str_printf(&old, "%s.old", folder);
+    cti_str_add_n(&parent, parent_len > 0 ? folder : "./", parent_len > 0 ? parent_len : 2);
+    ct_status st = cti_str_check(parent.failed ? &parent : &old, err);
+    if (st == CT_OK && cti_path_exists(cti_str_text(&old))) {
+        st = cti_path_exists(folder) ? cti_remove_tree(cti_str_text(&old), err) : cti_rename(cti_str_text(&old), folder, err);
+    }
+    if (st == CT_OK) {
+        st = cti_ckpt_put_in_place(cti_str_text(&parent), x->folder, folder, cti_str_text(&old), err);
+    }
+    cti_str_deinit(&old);
+    cti_str_deinit(&parent);
+    return st;
+}
+
 ct_status ct_hf_write(const ct_alloc *alloc, const char *folder, const ct_hf_shape *shape, ct_dtype dtype,
                       int64_t max_file_bytes, ct_hf_source source, void *ctx, ct_err *err)
 {
@@ -165,10 +184,11 @@ ct_status ct_hf_write(const ct_alloc *alloc, const char *folder, const ct_hf_sha
     st = st == CT_OK ? write_files(&x, max_file_bytes > 0 ? max_file_bytes : INT64_C(5000000000), err) : st;
     st = st == CT_OK ? write_config(&x, err) : st;
     st = st == CT_OK ? cti_fsync_path(x.folder, err) : st;
-    if (st == CT_OK && cti_path_exists(folder)) {
-        st = cti_remove_tree(folder, err);
+    st = st == CT_OK ? put_in_place(&x, folder, err) : st;
+    if (st != CT_OK && x.folder[0] != '\0') { /* gives the space back; the next export would do it, too */
+        const ct_status ignored = cti_remove_tree(x.folder, NULL);
+        (void)ignored;
     }
-    st = st == CT_OK ? cti_rename(x.folder, folder, err) : st;
     json_decref(x.map);
     ct_alloc_free(alloc, x.rows);
     ct_alloc_free(alloc, x.out);

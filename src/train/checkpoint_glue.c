@@ -31,15 +31,16 @@ char *cti_checkpoint_folder(cti_trainer *t, ct_err *err)
     return cti_path_join(t->alloc, root->dump_folder, CTI_SECTION(t->root, "checkpoint", checkpoint)->folder, err);
 }
 
-/* The step to resume from, agreed by all ranks: -1 none. */
-static ct_status find_resume(cti_trainer *t, const char *folder, int64_t *out_step, ct_err *err)
+/* The step to resume from, agreed by all ranks: -1 none. out_ckpt: it, where this rank looked for the newest. */
+static ct_status find_resume(cti_trainer *t, const char *folder, int64_t *out_step, ct_ckpt **out_ckpt, ct_err *err)
 {
     const cti_checkpoint_config *c = CTI_SECTION(t->root, "checkpoint", checkpoint);
     cti_str notes = {.alloc = t->alloc};
     int64_t step = c->load_step;
     ct_status st = CT_OK;
     if (step < 0 && t->mesh.rank == 0) {
-        st = ct_ckpt_newest(t->alloc, folder, &step, &notes, err);
+        st = ct_ckpt_newest(t->alloc, folder, out_ckpt, &t->damaged, &notes, err);
+        step = *out_ckpt != NULL ? ct_ckpt_step(*out_ckpt) : -1;
         if (st == CT_OK && step < 0 && notes.len > 0) { /* beginning anew here would write over what may be mended */
             st = CT_FAIL(err, CT_ERR_FORMAT, "no checkpoint in '%s' can be resumed from (reasons above); to begin anew, move it away or "
                          "choose another --checkpoint.folder", folder);
@@ -71,7 +72,7 @@ static ct_status load_initial(cti_trainer *t, ct_err *err)
         if (!cti_path_is_dir(c->initial_load_path)) {
             return CT_FAIL(err, CT_ERR_NOT_FOUND, "--checkpoint.initial-load-path: '%s' is no folder", c->initial_load_path);
         }
-        return cti_load_native(t, c->initial_load_path, -1, c->initial_load_model_only, err);
+        return cti_load_native(t, c->initial_load_path, -1, c->initial_load_model_only, NULL, err);
     }
     if (c->enable) {
         CT_INFO(t->log, "No checkpoint was provided, this is a fresh start.");
@@ -162,6 +163,9 @@ static ct_status claim_folder(cti_trainer *t, const char *folder, ct_err *err)
 {
     CT_TRY(check_writable(folder, err));
     CT_TRY(lock_folder(t, folder, err));
+    if (t->folder_lock >= 0) {
+        ct_ckpt_clean(t->alloc, folder);
+    }
     return check_room(t, folder, err);
 }
 
@@ -170,6 +174,7 @@ ct_status cti_trainer_load(cti_trainer *t, ct_err *err)
     const cti_checkpoint_config *c = CTI_SECTION(t->root, "checkpoint", checkpoint);
     const cti_dataloader_config *data = CTI_SECTION(t->root, "dataloader", dataloader);
     int64_t step = -1;
+    ct_ckpt *ckpt = NULL;
     char *folder = cti_checkpoint_folder(t, err);
     ct_status st = folder == NULL ? CT_ERR_MEMORY : CT_OK;
     if (st == CT_OK && c->enable && !c->load_only) {
@@ -178,10 +183,12 @@ ct_status cti_trainer_load(cti_trainer *t, ct_err *err)
         st = st == CT_OK && t->mesh.world_size > 1 ? check_shared(t, folder, err) : st;
     }
     if (st == CT_OK && c->enable) {
-        st = find_resume(t, folder, &step, err);
+        st = find_resume(t, folder, &step, &ckpt, err);
     }
     if (st == CT_OK) {
-        st = step >= 0 ? cti_load_native(t, folder, step, step == 0, err) : load_initial(t, err);
+        st = step >= 0 ? cti_load_native(t, folder, step, step == 0, ckpt, err) : load_initial(t, err);
+    } else {
+        ct_ckpt_close(&ckpt);
     }
     ct_alloc_free(t->alloc, folder);
     st = cti_all_or_none(t, st, err);

@@ -3,6 +3,7 @@
 #ifndef CTI_TRAIN_CHECKPOINT_GLUE_H
 #define CTI_TRAIN_CHECKPOINT_GLUE_H
 
+#include "ckpt/ckpt.h"
 #include "ckpt/hf.h"
 #include "train/trainer.h"
 
@@ -17,8 +18,9 @@ char *cti_checkpoint_folder(cti_trainer *t, ct_err *err);
 /* The shape of a model as Hugging Face's config.json tells it. */
 CT_MUST_CHECK ct_status cti_hf_shape(const ct_component *model_spec, int64_t max_seq_len, ct_hf_shape *out_shape, ct_err *err);
 
-/* A checkpoint of our own; step -1: the newest. is_model_only: weights, and nothing of where the run stood. */
-CT_MUST_CHECK ct_status cti_load_native(cti_trainer *t, const char *folder, int64_t step, bool is_model_only, ct_err *err);
+/* A checkpoint of our own; step -1: the newest. is_model_only: weights, and nothing of where the run stood. opened: that of the step, on a
+ * rank that has verified it (taken over, closed on return); of a step that is asked for, rank 0 alone reads the checksums. */
+CT_MUST_CHECK ct_status cti_load_native(cti_trainer *t, const char *folder, int64_t step, bool is_model_only, ct_ckpt *opened, ct_err *err);
 CT_MUST_CHECK ct_status cti_load_hf(cti_trainer *t, const char *folder, ct_err *err);
 
 #endif

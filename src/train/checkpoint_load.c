@@ -175,13 +175,17 @@ static ct_status log_changes(cti_trainer *t, const ct_ckpt *ckpt, ct_err *err)
     return st;
 }
 
-ct_status cti_load_native(cti_trainer *t, const char *folder, int64_t step, bool is_model_only, ct_err *err)
+ct_status cti_load_native(cti_trainer *t, const char *folder, int64_t step, bool is_model_only, ct_ckpt *opened, ct_err *err)
 {
     const cti_checkpoint_config *c = CTI_SECTION(t->root, "checkpoint", checkpoint);
     cti_str notes = {.alloc = t->alloc};
-    ct_ckpt *ckpt = NULL;
+    ct_ckpt *ckpt = opened;
     const int64_t start = cti_now_ns();
-    ct_status st = ct_ckpt_open(t->alloc, folder, step, &ckpt, &notes, err);
+    ct_status st = CT_OK;
+    if (opened == NULL) {
+        st = step >= 0 && t->mesh.rank > 0 ? ct_ckpt_open_verified(t->alloc, folder, step, &ckpt, err)
+                                           : ct_ckpt_open(t->alloc, folder, step, &ckpt, &notes, err);
+    }
     if (notes.len > 0) {
         CT_WARN(t->log, "%s", cti_str_text(&notes));
     }

@@ -203,9 +203,18 @@ static ct_status write_native(cti_trainer *t, const char *folder, int64_t step, 
     CT_TRY(agree_token(t, token, err));
     ct_status st = ct_ckpt_write_rank(t->alloc, folder, step, token, (int)t->mesh.rank, (int)t->mesh.world_size,
                                       list->pieces, list->n, read_piece, list, err);
-    CT_TRY(cti_all_or_none(t, st, err));
-    st = t->mesh.rank == 0 ? ct_ckpt_commit(t->alloc, folder, step, token, (int)t->mesh.world_size, extra, err) : CT_OK;
-    return cti_all_or_none(t, st, err);
+    st = cti_all_or_none(t, st, err);
+    if (st == CT_OK) {
+        st = t->mesh.rank == 0 ? ct_ckpt_commit(t->alloc, folder, step, token, (int)t->mesh.world_size, extra, err) : CT_OK;
+        st = cti_all_or_none(t, st, err);
+    }
+    if (st != CT_OK && t->mesh.rank == 0) { /* all ranks have come here: none writes any more */
+        ct_ckpt_abandon(t->alloc, folder, step, token);
+    }
+    for (int i = 0; st == CT_OK && i < t->damaged.n; i++) {
+        t->damaged.steps[i] = t->damaged.steps[i] == step ? -1 : t->damaged.steps[i]; /* the new one took its place */
+    }
+    return st;
 }
 
 static ct_status hf_from_ckpt(void *ctx, const char *name, int64_t begin, int64_t end, float *dst, ct_err *err)
@@ -223,8 +232,8 @@ static ct_status write_hf(cti_trainer *t, const char *folder, int64_t step, piec
     cti_str_printf(&staging, "%s/.hf-staging", folder);
     cti_str_printf(&target, "%s/step-%" PRId64, folder, step);
     CT_TRY_GOTO(st, cti_str_check(&target, err), out);
-    CT_TRY_GOTO(st, write_native(t, cti_str_text(&staging), step, list, extra, err), out);
-    if (t->mesh.rank == 0) {
+    st = write_native(t, cti_str_text(&staging), step, list, extra, err);
+    if (st == CT_OK && t->mesh.rank == 0) {
         st = cti_hf_shape(ct_component_find(t->root, "model_spec"), t->seq_len, &shape, err);
         if (st == CT_OK) {
             st = ct_ckpt_open(t->alloc, cti_str_text(&staging), step, &ckpt, NULL, err);
@@ -235,9 +244,10 @@ static ct_status write_hf(cti_trainer *t, const char *folder, int64_t step, piec
             st = ct_hf_write(t->alloc, cti_str_text(&target), &shape, list->export_dtype, 0, hf_from_ckpt, ckpt, err);
         }
         ct_ckpt_close(&ckpt);
-        if (st == CT_OK) {
-            st = cti_remove_tree(cti_str_text(&staging), err);
-        }
+    }
+    if (t->mesh.rank == 0) {
+        const ct_status removed = cti_remove_tree(cti_str_text(&staging), st == CT_OK ? err : NULL);
+        st = st == CT_OK ? removed : st;
     }
     st = cti_all_or_none(t, st, err);
 out:
@@ -282,7 +292,7 @@ static ct_status retain(cti_trainer *t, ct_err *err)
     }
     cti_str deleted = {.alloc = t->alloc};
     char *folder = cti_checkpoint_folder(t, err);
-    ct_status st = folder != NULL ? ct_ckpt_retain(t->alloc, folder, c->keep_latest_k, &deleted, err) : CT_ERR_MEMORY;
+    ct_status st = folder != NULL ? ct_ckpt_retain(t->alloc, folder, c->keep_latest_k, &t->damaged, &deleted, err) : CT_ERR_MEMORY;
     if (deleted.len > 0) {
         CT_INFO(t->log, "%s", cti_str_text(&deleted));
     }

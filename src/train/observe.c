@@ -2,6 +2,7 @@
 /* A trainer's records: which files there are, and what goes into them. */
 #include "train/observe.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@ struct cti_observer {
     int64_t loaded_step, step, step_start_ns;
     int32_t micro_batch;
     bool is_recording;
+    int folder_lock; /* of the dump folder, on the rank that writes metrics.csv and run.json; -1 */
 };
 
 /* ---- scalars --------------------------------------------------------------------------------------------------- */
@@ -225,6 +227,17 @@ static ct_status open_profile(cti_observer *o, cti_trainer *t, ct_err *err)
     return cti_profile_create(t->alloc, &schedule, plan->total_bytes - plan->graphs[0].arena_bytes, &o->profile, err);
 }
 
+/* Two runs would mix their rows in one metrics.csv, and the later would write over the other's run.json. False: another run has them. */
+static bool claim_dump_folder(cti_observer *o, const cti_trainer *t, ct_err *err)
+{
+    int code = 0;
+    if (cti_make_dirs(dump_folder(t), err) != CT_OK || cti_lock_folder(dump_folder(t), &o->folder_lock, &code, err) != CT_OK) {
+        return true; /* the files themselves will say it */
+    }
+    const bool is_ours = code == EWOULDBLOCK && t->folder_lock >= 0 && cti_is_same_file(t->folder_lock, dump_folder(t)); /* checkpoints lie there, too */
+    return code != EWOULDBLOCK || is_ours;
+}
+
 static void warn_of(cti_observer *o, ct_status st, ct_err *err)
 {
     if (st != CT_OK) {
@@ -251,6 +264,7 @@ void cti_observer_open(cti_trainer *t)
         return;
     }
     t->observer = o;
+    o->folder_lock = -1;
     if (CTI_SECTION(t->root, "debug", debug)->enable_structured_logging) {
         warn_of(o, open_trace(o, t, &err), &err);
     }
@@ -270,10 +284,19 @@ void cti_observer_start(cti_trainer *t)
     const cti_step_numbers none = {0};
     fill_scalars(o, t, 1, &none);
     const bool writes = t->mesh.rank == 0 || c->save_for_all_ranks;
-    if (c->enable_csv && writes) {
+    bool has_folder = true;
+    if (c->enable_csv && t->mesh.rank == 0) {
+        has_folder = claim_dump_folder(o, t, &err);
+        err = (ct_err){0};
+        if (!has_folder) {
+            CT_WARN(t->log, "another run writes its records into '%s': metrics.csv and run.json of this one are left out (choose another "
+                    "--dump-folder to have them)", dump_folder(t));
+        }
+    }
+    if (c->enable_csv && writes && has_folder) {
         warn_of(o, open_csv(o, t, &err), &err);
     }
-    if (c->enable_csv && t->mesh.rank == 0) {
+    if (c->enable_csv && t->mesh.rank == 0 && has_folder) {
         warn_of(o, write_facts(o, t, &err), &err);
     }
     if (c->enable_tensorboard && writes) {
@@ -297,6 +320,9 @@ void cti_observer_close(cti_trainer *t)
     cti_progress_deinit(&o->progress);
     cti_trace_close(&o->trace);
     cti_writer_destroy(&o->writer);
+    if (o->folder_lock >= 0) {
+        (void)close(o->folder_lock);
+    }
     cti_profile_destroy(&o->profile);
     cti_str_deinit(&o->text);
     ct_arena_destroy(&o->arena);

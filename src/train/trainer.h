@@ -20,6 +20,7 @@
 
 #include <signal.h>
 
+#include "ckpt/ckpt.h"
 #include "comm/comm.h"
 #include "component/component.h"
 #include "data/data.h"
@@ -101,6 +102,7 @@ typedef struct cti_trainer {
     int64_t global_valid;
     cti_metrics metrics;
     int folder_lock;          /* of the checkpoint folder, on rank 0 of a run that saves; -1 */
+    ct_ckpt_steps damaged;    /* checkpoints that resuming passed over; -1: replaced since; rank 0's */
     cti_observer *observer;   /* owns; NULL: no records */
 } cti_trainer;
 

@@ -194,8 +194,7 @@ static void test_damage_and_retention(void **state)
     ct_err err = {0};
     ct_ckpt *ckpt = NULL;
     cti_str notes = {.alloc = alloc};
-    int64_t newest;
-    ok(ct_ckpt_retain(alloc, folder, 3, NULL, &err), &err);
+    ok(ct_ckpt_retain(alloc, folder, 3, NULL, NULL, &err), &err);
     assert_int_equal(ct_ckpt_open(alloc, folder, 21, &ckpt, NULL, NULL), CT_ERR_NOT_FOUND); /* 22, 23, 24 stay */
     damage(24);
     ok(ct_ckpt_open(alloc, folder, -1, &ckpt, &notes, &err), &err);
@@ -204,8 +203,23 @@ static void test_damage_and_retention(void **state)
     ct_ckpt_close(&ckpt);
     assert_int_not_equal(ct_ckpt_open(alloc, folder, 24, &ckpt, NULL, &err), CT_OK); /* asked for by number: an error */
     assert_non_null(strstr(err.message, "step-24"));
-    ok(ct_ckpt_newest(alloc, "/tmp/ctitan-no-such-folder", &newest, NULL, &err), &err);
-    assert_int_equal(newest, -1);
+    ok(ct_ckpt_newest(alloc, "/tmp/ctitan-no-such-folder", &ckpt, NULL, NULL, &err), &err);
+    assert_null(ckpt);
+    /* One that is known to be damaged counts for nothing, and stays; another rank's word is taken for checksums, not for sizes. */
+    ct_ckpt_steps damaged = {0};
+    ok(ct_ckpt_newest(alloc, folder, &ckpt, &damaged, NULL, &err), &err);
+    ct_ckpt_close(&ckpt);
+    assert_true(damaged.n == 1 && damaged.steps[0] == 24);
+    err = (ct_err){0};
+    ok(ct_ckpt_retain(alloc, folder, 2, &damaged, NULL, &err), &err);
+    ok(ct_ckpt_open(alloc, folder, 22, &ckpt, NULL, &err), &err);
+    ct_ckpt_close(&ckpt);
+    ok(ct_ckpt_open_verified(alloc, folder, 24, &ckpt, &err), &err);
+    ct_ckpt_close(&ckpt);
+    ok(ct_ckpt_retain(alloc, folder, 1, &damaged, NULL, &err), &err);
+    assert_int_equal(ct_ckpt_open(alloc, folder, 22, &ckpt, NULL, NULL), CT_ERR_NOT_FOUND);
+    ok(ct_ckpt_open(alloc, folder, 23, &ckpt, NULL, &err), &err);
+    ct_ckpt_close(&ckpt);
     cti_str_deinit(&notes);
 }
 
