@@ -33,6 +33,7 @@ typedef struct ct_place {
     char run_id[128];                 /* TORCHELASTIC_RUN_ID; "" where absent. Ranks of other runs are turned away */
     int restart;                      /* TORCHELASTIC_RESTART_COUNT, 0 where absent: part of every store key */
     bool store_is_supervised;         /* the store is served by the supervisor, not by rank 0 */
+    int watch_fd;                     /* CTITAN_WATCH_FD: memory of the supervisor's for the flight recorder (recorder.h); 0: none */
 } ct_place;
 
 /* Looks a variable up; NULL where unset. */
@@ -40,7 +41,7 @@ typedef const char *(*ct_env_lookup)(void *ctx, const char *name);
 
 /**
  * Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, TORCHELASTIC_RUN_ID,
- * TORCHELASTIC_RESTART_COUNT and CTITAN_STORE.
+ * TORCHELASTIC_RESTART_COUNT, CTITAN_STORE and CTITAN_WATCH_FD.
  *
  * lookup  NULL: the process's environment. ctx is handed to it.
  *

@@ -88,6 +88,8 @@ static ct_status open_group(ct_comm *comm, ct_err *err)
     if (!taken) {
         comm->next = world->groups;
         world->groups = comm;
+        comm->recorder_group = cti_recorder_add_group(world->recorder, comm->name, comm->desc.id, comm->world_ranks, comm->desc.size,
+                                                      comm->desc.rank);
     }
     pthread_mutex_unlock(&world->lock);
     if (taken) {
@@ -119,6 +121,7 @@ static void close_group(ct_comm *comm)
 static void free_world(cti_comm_world *world)
 {
     world->engine->close(world->ctx);
+    cti_recorder_destroy(&world->recorder);
     (void)pthread_mutex_destroy(&world->lock);
     ct_alloc_free(world->alloc, world);
 }
@@ -173,7 +176,15 @@ ct_status ct_comm_world_create(const ct_alloc *alloc, const struct ct_comm_engin
     world->boot = boot;
     world->timeout_ms = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
     (void)pthread_mutex_init(&world->lock, NULL);
-    ct_status st = engine->open(alloc, boot, world->timeout_ms, &world->ctx, err);
+    ct_status st = CT_OK;
+    if (options != NULL && options->n_records > 0 && place->world_size > 1) {
+        st = cti_recorder_create(alloc, place, engine->name, options->n_records, options->record_path != NULL ? options->record_path : "",
+                                 options->version != NULL ? options->version : "", &world->recorder, err);
+        cti_recorder_limit(world->recorder, world->timeout_ms);
+    }
+    if (st == CT_OK) {
+        st = engine->open(alloc, boot, world->timeout_ms, &world->ctx, err);
+    }
     if (st == CT_OK) {
         st = make_world_group(world, place, out_comm, err);
     }
@@ -286,6 +297,12 @@ void ct_comm_set_timeout(ct_comm *comm, int64_t timeout_ms)
     pthread_mutex_lock(&comm->world->lock);
     comm->world->timeout_ms = cti_max_i64(timeout_ms, 1);
     pthread_mutex_unlock(&comm->world->lock);
+    cti_recorder_limit(comm->world->recorder, cti_max_i64(timeout_ms, 1));
+}
+
+void ct_comm_note(ct_comm *comm, int64_t step, const char *what)
+{
+    cti_recorder_note(comm->world->recorder, step, what);
 }
 
 void ct_comm_get_stats(const ct_comm *comm, ct_comm_stats *out_stats)
@@ -365,7 +382,9 @@ static void break_world(cti_comm_world *world, ct_status status, const char *tex
         pthread_mutex_lock(&world->lock);
         memcpy(world->broken_text, cause, sizeof cause);
         pthread_mutex_unlock(&world->lock);
-        world->engine->abort(world->ctx);
+        world->engine->abort(world->ctx); /* first, so that the others notice */
+        const ct_status st = cti_recorder_dump(world->recorder, cause, NULL);
+        (void)st; /* a disk that takes nothing must not hide the cause */
     }
 }
 
@@ -458,10 +477,21 @@ static ct_status check_peer(const ct_comm *comm, ct_comm_op op, int peer, ct_err
     return CT_OK;
 }
 
-static cti_comm_call begin(ct_comm *comm, ct_comm_op op)
+/* The one place where a collective begins, and the one where it ends: recorder.h. */
+static cti_comm_call begin(ct_comm *comm, ct_comm_op op, int64_t count, ct_dtype dtype, int root)
 {
     comm->stats.op[op].n_calls++;
-    return (cti_comm_call){.comm = comm, .op = op, .number = comm->n_collectives++};
+    cti_comm_call call = {.comm = comm, .op = op, .number = comm->n_collectives++};
+    call.record = cti_recorder_begin(comm->world->recorder, comm->recorder_group, op, call.number + 1,
+                                     count * (int64_t)ct_dtype_size_bytes(dtype), dtype, root);
+    cti_recorder_start(comm->world->recorder, call.record);
+    return call;
+}
+
+static ct_status end(const cti_comm_call *call, ct_status status)
+{
+    cti_recorder_end(call->comm->world->recorder, call->record, status == CT_OK);
+    return status;
 }
 
 ct_status ct_comm_all_reduce(ct_comm *comm, const void *in, void *out, int64_t count, ct_dtype dtype, ct_reduce_op op,
@@ -472,10 +502,10 @@ ct_status ct_comm_all_reduce(ct_comm *comm, const void *in, void *out, int64_t c
     if (count == 0) {
         return CT_OK;
     }
-    cti_comm_call call = begin(comm, CT_COMM_ALL_REDUCE);
+    cti_comm_call call = begin(comm, CT_COMM_ALL_REDUCE, count, dtype, -1);
     const ct_comm_engine *e = comm->world->engine;
-    return is_built(comm) ? cti_built_all_reduce(&call, in, out, count, dtype, op, err)
-                          : e->all_reduce(comm->world->ctx, comm->group, in, out, count, dtype, op, stream, err);
+    return end(&call, is_built(comm) ? cti_built_all_reduce(&call, in, out, count, dtype, op, err)
+                                     : e->all_reduce(comm->world->ctx, comm->group, in, out, count, dtype, op, stream, err));
 }
 
 ct_status ct_comm_all_gather(ct_comm *comm, const void *in, void *out, int64_t count, ct_dtype dtype, void *stream,
@@ -485,10 +515,10 @@ ct_status ct_comm_all_gather(ct_comm *comm, const void *in, void *out, int64_t c
     if (count == 0) {
         return CT_OK;
     }
-    cti_comm_call call = begin(comm, CT_COMM_ALL_GATHER);
+    cti_comm_call call = begin(comm, CT_COMM_ALL_GATHER, count, dtype, -1);
     const ct_comm_engine *e = comm->world->engine;
-    return is_built(comm) ? cti_built_all_gather(&call, in, out, count, dtype, err)
-                          : e->all_gather(comm->world->ctx, comm->group, in, out, count, dtype, stream, err);
+    return end(&call, is_built(comm) ? cti_built_all_gather(&call, in, out, count, dtype, err)
+                                     : e->all_gather(comm->world->ctx, comm->group, in, out, count, dtype, stream, err));
 }
 
 ct_status ct_comm_reduce_scatter(ct_comm *comm, const void *in, void *out, int64_t count, ct_dtype dtype,
@@ -499,10 +529,10 @@ ct_status ct_comm_reduce_scatter(ct_comm *comm, const void *in, void *out, int64
     if (count == 0) {
         return CT_OK;
     }
-    cti_comm_call call = begin(comm, CT_COMM_REDUCE_SCATTER);
+    cti_comm_call call = begin(comm, CT_COMM_REDUCE_SCATTER, count, dtype, -1);
     const ct_comm_engine *e = comm->world->engine;
-    return is_built(comm) ? cti_built_reduce_scatter(&call, in, out, count, dtype, op, err)
-                          : e->reduce_scatter(comm->world->ctx, comm->group, in, out, count, dtype, op, stream, err);
+    return end(&call, is_built(comm) ? cti_built_reduce_scatter(&call, in, out, count, dtype, op, err)
+                                     : e->reduce_scatter(comm->world->ctx, comm->group, in, out, count, dtype, op, stream, err));
 }
 
 ct_status ct_comm_broadcast(ct_comm *comm, void *data, int64_t count, ct_dtype dtype, int root, void *stream,
@@ -513,10 +543,10 @@ ct_status ct_comm_broadcast(ct_comm *comm, void *data, int64_t count, ct_dtype d
     if (count == 0) {
         return CT_OK;
     }
-    cti_comm_call call = begin(comm, CT_COMM_BROADCAST);
+    cti_comm_call call = begin(comm, CT_COMM_BROADCAST, count, dtype, root);
     const ct_comm_engine *e = comm->world->engine;
-    return is_built(comm) ? cti_built_broadcast(&call, data, count, dtype, root, err)
-                          : e->broadcast(comm->world->ctx, comm->group, data, count, dtype, root, stream, err);
+    return end(&call, is_built(comm) ? cti_built_broadcast(&call, data, count, dtype, root, err)
+                                     : e->broadcast(comm->world->ctx, comm->group, data, count, dtype, root, stream, err));
 }
 
 ct_status ct_comm_all_to_all_v(ct_comm *comm, const void *in, const int64_t *in_counts, void *out,
@@ -536,11 +566,10 @@ ct_status ct_comm_all_to_all_v(ct_comm *comm, const void *in, const int64_t *in_
         return CT_FAIL(err, CT_ERR_RANGE, "all_to_all in group '%s': this rank sends %" PRId64 " elements to itself but "
                        "expects %" PRId64, comm->name, in_counts[comm->desc.rank], out_counts[comm->desc.rank]);
     }
-    cti_comm_call call = begin(comm, CT_COMM_ALL_TO_ALL);
+    cti_comm_call call = begin(comm, CT_COMM_ALL_TO_ALL, total_in, dtype, -1);
     const ct_comm_engine *e = comm->world->engine;
-    return is_built(comm)
-               ? cti_built_all_to_all_v(&call, in, in_counts, out, out_counts, dtype, err)
-               : e->all_to_all_v(comm->world->ctx, comm->group, in, in_counts, out, out_counts, dtype, stream, err);
+    return end(&call, is_built(comm) ? cti_built_all_to_all_v(&call, in, in_counts, out, out_counts, dtype, err)
+                                     : e->all_to_all_v(comm->world->ctx, comm->group, in, in_counts, out, out_counts, dtype, stream, err));
 }
 
 ct_status ct_comm_all_to_all(ct_comm *comm, const void *in, void *out, int64_t count, ct_dtype dtype, void *stream,
@@ -559,9 +588,10 @@ ct_status ct_comm_all_to_all(ct_comm *comm, const void *in, void *out, int64_t c
 ct_status ct_comm_barrier(ct_comm *comm, void *stream, ct_err *err)
 {
     CT_TRY(check_call(comm, CT_COMM_BARRIER, 0, CT_DTYPE_U8, stream, err));
-    cti_comm_call call = begin(comm, CT_COMM_BARRIER);
+    cti_comm_call call = begin(comm, CT_COMM_BARRIER, 0, CT_DTYPE_U8, -1);
     const ct_comm_engine *e = comm->world->engine;
-    return is_built(comm) ? cti_built_barrier(&call, err) : e->barrier(comm->world->ctx, comm->group, stream, err);
+    return end(&call, is_built(comm) ? cti_built_barrier(&call, err)
+                                     : e->barrier(comm->world->ctx, comm->group, stream, err));
 }
 
 /* ---- point to point ---- */
@@ -605,16 +635,27 @@ ct_status ct_comm_exchange(ct_comm *comm, const ct_p2p *messages, int n_messages
     CT_TRY(copy_to_self(messages, n_messages, me, err));
     comm->stats.op[CT_COMM_EXCHANGE].n_calls++;
     cti_comm_call call = {.comm = comm, .op = CT_COMM_EXCHANGE};
+    int64_t bytes = 0;
+    int first_peer = -1;
     for (int i = 0; i < n_messages; i++) {
         const ct_p2p *m = &messages[i];
         if (m->peer == me || m->count == 0) {
             continue;
         }
+        bytes += m->count * (int64_t)ct_dtype_size_bytes(m->dtype);
+        first_peer = first_peer < 0 ? m->peer : first_peer;
         bool is_send = m->kind == CT_P2P_SEND;
         call.number = is_send ? comm->n_sent[m->peer]++ : comm->n_got[m->peer]++;
         cti_comm_push(&call, is_send, m->peer, m->data, (size_t)m->count * ct_dtype_size_bytes(m->dtype), 0);
     }
-    return cti_comm_flush(&call, err);
+    if (call.n_messages == 0) {
+        return CT_OK;
+    }
+    cti_recorder *rec = comm->world->recorder;
+    call.record = cti_recorder_begin(rec, comm->recorder_group, CT_COMM_EXCHANGE, (uint64_t)comm->stats.op[CT_COMM_EXCHANGE].n_calls, bytes,
+                                     messages[0].dtype, first_peer);
+    cti_recorder_start(rec, call.record);
+    return end(&call, cti_comm_flush(&call, err));
 }
 
 ct_status ct_comm_send(ct_comm *comm, const void *data, int64_t count, ct_dtype dtype, int peer, void *stream,

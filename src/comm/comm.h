@@ -6,6 +6,7 @@
  *   comm/local/        one process: copies                comm/gloo/         host memory over TCP, by Gloo
  *   comm/mpi/          host memory by an MPI: a module    comm/module.h      loading one
  *   comm/selftest.h    is what arrives right, how fast
+ *   comm/recorder.h    the last calls of this rank        comm/flight.h      reading them, and who hangs
  *
  *     ct_comm *world, *tp;
  *     CT_TRY(ct_comm_world_create(alloc, engine, boot, NULL, &world, err));
@@ -68,6 +69,9 @@ typedef enum ct_reduce_op { CT_REDUCE_SUM, CT_REDUCE_MAX, CT_REDUCE_MIN, CT_REDU
 
 typedef struct ct_comm_options {
     int64_t timeout_ms; /* of connecting and of each call; 0: 300000 */
+    int64_t n_records;  /* last calls that the flight recorder keeps (recorder.h), 64 bytes each; 0: none */
+    const char *record_path; /* the file that they are written to when a call fails; NULL: none (borrowed during the call) */
+    const char *version;     /* of the program, for that file; NULL: "" */
 } ct_comm_options;
 
 /**
@@ -103,6 +107,9 @@ int ct_comm_size(const ct_comm *comm);                     /* of this group */
 int ct_comm_world_rank_of(const ct_comm *comm, int rank);  /* of member `rank` of this group */
 const char *ct_comm_name(const ct_comm *comm);             /* "world" or the name given to split */
 const char *ct_comm_engine_name(const ct_comm *comm);      /* "local", "gloo", "mpi" */
+/* What this rank does now, for the table that names ranks that hang: step of training (below 0: unchanged) and a word of at most 15
+ * bytes ("step", "saving"; "": unchanged). Cheap. */
+void ct_comm_note(ct_comm *comm, int64_t step, const char *what);
 /* Of this call on; for the whole world (all its groups). > 0. */
 void ct_comm_set_timeout(ct_comm *comm, int64_t timeout_ms);
 

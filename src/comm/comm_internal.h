@@ -7,6 +7,7 @@
 
 #include "comm/comm.h"
 #include "comm/engine.h"
+#include "comm/recorder.h"
 
 /* What all groups of a process share. Owned by the world's ct_comm. */
 typedef struct cti_comm_world {
@@ -19,6 +20,7 @@ typedef struct cti_comm_world {
     ct_status broken; /* CT_OK while all is well */
     char broken_text[512];
     struct ct_comm *groups; /* open groups, the world last */
+    cti_recorder *recorder; /* owns; NULL: off */
 } cti_comm_world;
 
 struct ct_comm {
@@ -28,6 +30,7 @@ struct ct_comm {
     int *world_ranks; /* owns; [size] */
     ct_comm_group_desc desc;
     void *group;              /* the engine's; owns */
+    int recorder_group;       /* of this group in the recorder */
     uint64_t n_collectives;   /* calls so far, for tags */
     uint64_t *n_sent, *n_got; /* owns; [size] messages of exchanges so far, for tags */
     ct_comm_message *messages; /* owns; [cap_messages] */
@@ -47,6 +50,7 @@ typedef struct cti_comm_call {
     ct_comm_op op;
     uint64_t number; /* of the call, or of the messages of an exchange */
     int n_messages;  /* in comm->messages */
+    uint64_t record; /* of the recorder; 0: none */
 } cti_comm_call;
 
 CT_MUST_CHECK ct_status cti_comm_reserve_messages(ct_comm *comm, int n, ct_err *err);

@@ -219,6 +219,7 @@ ct_status ct_place_from_env(ct_env_lookup lookup, void *ctx, ct_place *out_place
                        store);
     }
     p.store_is_supervised = store != NULL;
+    CT_TRY(read_int(&env, "CTITAN_WATCH_FD", 0, INT32_MAX, &has_restart, &p.watch_fd, err));
     *out_place = p;
     return CT_OK;
 }

@@ -225,10 +225,11 @@ enum { CTI_SET_NO_EFFECT = 256 };
 #define CTI_COMM_FIELDS(X) \
     X(init_timeout_seconds, I64, "300", "1", "", "", "seconds", 0, NULL, "a collective may take this long until step 1 is done") \
     X(train_timeout_seconds, I64, "100", "1", "", "", "seconds", 0, NULL, "and this long afterwards") \
-    X(trace_buf_size, I64, "20000", "0", "", "", "entries", CTI_SET_NO_EFFECT, NULL, \
-      "collectives that PyTorch's flight recorder keeps; 0: none") \
-    X(save_traces_folder, STR, "comm_traces", "1", "", "", "", CTI_SET_NO_EFFECT, NULL, "where its records go") \
-    X(save_traces_file_prefix, STR, "rank_", "", "", "", "", CTI_SET_NO_EFFECT, NULL, "and their names") \
+    X(trace_buf_size, I64, "20000", "0", "10000000", "", "entries", 0, NULL, \
+      "last collectives that the flight recorder keeps of each rank, 64 bytes each; 0: none") \
+    X(save_traces_folder, STR, "comm_traces", "1", "", "", "", 0, NULL, \
+      "where they are written when a rank hangs or dies, under dump_folder") \
+    X(save_traces_file_prefix, STR, "rank_", "", "", "", "", 0, NULL, "and the name of each file, before the rank") \
     X(mode, CHOICE, "default", "", "", "default|fake_backend|local_tensor|torchcomms", "", 0, \
       "to look at a layout without its ranks, use `ctitan plan`", "how ranks talk") \
     X(engine, CHOICE, "auto", "", "", "auto|gloo|mpi", "", 0, NULL, \

@@ -125,10 +125,12 @@ static ct_status run_actions(cti_trainer *t, int64_t step, ct_err *err)
 ct_status cti_trainer_step(cti_trainer *t, double *out_loss, double *out_norm, ct_err *err)
 {
     const int64_t step = t->current_step + 1;
+    ct_comm_note(t->world, step, "data");
     const int64_t start = CTI_PHASE_BEGIN(t, "fetching_batch");
     const ct_status st = fetch(t, err);
     CTI_PHASE_END(t, "fetching_batch", start, st == CT_OK || st == CT_END_OF_DATA);
     CT_TRY(st);
+    ct_comm_note(t->world, step, "step");
     cti_trace_scalar(cti_observer_trace(t), CTI_HERE, "local_valid_tokens", (double)t->local_valid);
     CT_TRY(run_actions(t, step, err));
     int32_t go;
@@ -255,12 +257,15 @@ ct_status cti_trainer_advance(cti_trainer *t, cti_step_report *out, ct_err *err)
     if (CTI_SECTION(t->root, "debug", debug)->log_batch_hash) {
         CT_INFO(t->log, "Batch of step %" PRId64 ": tokens %016" PRIx64, step, t->batch_hash);
     }
+    ct_comm_note(t->world, step, "saving");
     CT_TRY(cti_trainer_save(t, step, step == CTI_SECTION(t->root, "training", training)->steps, t->is_stopping, err));
+    ct_comm_note(t->world, step, "testing");
     CT_TRY(t->is_stopping ? CT_OK : cti_validator_run(t, step, err));
     if (step == t->loaded_step + 1) {
         char span[32];
         CT_INFO(t->log, "Synchronizing and adjusting timeout for all ProcessGroups to %s",
                 cti_format_timedelta(comm->train_timeout_seconds, span));
+        CT_TRY(ct_comm_barrier(t->world, NULL, err)); /* whoever still saves or validates has the longer limit */
         ct_comm_set_timeout(t->world, comm->train_timeout_seconds * 1000);
     }
     return CT_OK;
@@ -280,6 +285,7 @@ ct_status cti_trainer_finish(cti_trainer *t, ct_err *err)
                        t->o.stop != NULL && *t->o.stop ? "on request" : "by the time limit, or on another rank's request", t->current_step,
                        steps);
     }
+    ct_comm_note(t->world, t->current_step, "ending");
     CT_TRY(ct_comm_barrier(t->world, NULL, err));
     CT_INFO(t->log, "Training completed");
     return CT_OK;

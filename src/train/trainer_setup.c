@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Settings -> mesh, model, device, data. The order of what is logged is that of upstream's trainer. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +27,19 @@ static void log_mesh(const cti_trainer *t)
     CT_INFO(t->log, "Successfully created meshes with active dimensions: %s", active);
 }
 
+/* Of the flight recorder, from the root, so that the launcher finds it, too. */
+static ct_status record_path(const cti_trainer *t, const cti_comm_config *comm, int rank, char *out, size_t size, ct_err *err)
+{
+    const char *folder = ((const cti_trainer_config *)ct_component_values(t->root))->dump_folder;
+    char here[2048] = "";
+    if (folder[0] != '/' && getcwd(here, sizeof here) == NULL) {
+        return CT_FAIL(err, CT_ERR_IO, "the working folder has no name: %s", strerror(errno));
+    }
+    const int n = snprintf(out, size, "%s%s%s/%s/%s%d", here, here[0] != '\0' ? "/" : "", folder, comm->save_traces_folder,
+                           comm->save_traces_file_prefix, rank);
+    return n > 0 && (size_t)n < size ? CT_OK : CT_FAIL(err, CT_ERR_USAGE, "--comm.save-traces-folder: the path is too long");
+}
+
 /* The world, its mesh, and a group for each axis above 1. */
 static ct_status open_ranks(cti_trainer *t, ct_err *err)
 {
@@ -37,8 +51,16 @@ static ct_status open_ranks(cti_trainer *t, ct_err *err)
     CT_TRY(ct_mesh_init(&t->mesh, degree, place->world_size, place->rank, err));
     const struct ct_comm_engine *engine;
     CT_TRY(cti_comm_engine_pick(comm->engine, place->world_size, &engine, err));
-    const ct_comm_options options = {.timeout_ms = comm->init_timeout_seconds * 1000};
+    char path[4096];
+    CT_TRY(record_path(t, comm, place->rank, path, sizeof path, err));
+    const ct_comm_options options = {.timeout_ms = comm->init_timeout_seconds * 1000, .n_records = comm->trace_buf_size,
+                                     .record_path = path, .version = t->o.version};
     CT_TRY(ct_comm_world_create(t->alloc, engine, t->o.bootstrap, &options, &t->world, err));
+    if (place->world_size > 1) {
+        char init[32], train[32];
+        CT_INFO(t->log, "Collectives over %s: each may take %s until the first step is done, then %s", engine->name,
+                cti_format_timedelta(comm->init_timeout_seconds, init), cti_format_timedelta(comm->train_timeout_seconds, train));
+    }
     for (int a = 0; a < CT_AXIS_COUNT; a++) {
         const int64_t n = t->mesh.degree[a];
         if (n == 1) {
