@@ -20,11 +20,13 @@
 
 #include "base/base.h"
 #include "cli/cmd_run.h"
+#include "cli/cmd_run_watch.h"
 #include "comm/store.h"
 
 extern char **environ;
 
 enum {
+    ROWS_WAIT_MS = 2000,      /* for what other hosts say of their ranks */
     FAILURE_GRACE_MS = 5000,  /* between SIGTERM and SIGKILL for the ranks that outlive a failed one */
     VERDICT_WAIT_MS = 30000   /* for the verdict on a failure that was told */
 };
@@ -55,6 +57,9 @@ typedef struct supervisor {
     bool has_verdict, again;    /* how it ended everywhere; all start again */
     int verdict_code;
     int64_t verdict_by_ns; /* 0: no limit */
+    cti_run_watch watch;
+    int64_t tick_at_ns;
+    char cause[512]; /* of the end, for the files of the flight recorder */
 } supervisor;
 
 /* ---- start ------------------------------------------------------------------------------------------------------- */
@@ -76,7 +81,7 @@ static ct_status make_environ(const supervisor *s, int rank, ct_arena *arena, ch
     static const char *const names[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK",
                                         "ROLE_NAME", "ROLE_WORLD_SIZE", "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
                                         "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS",
-                                        "CTITAN_STORE", "NODE_RANK", NULL};
+                                        "CTITAN_STORE", "CTITAN_WATCH_FD", "NODE_RANK", NULL};
     const int n = s->o->n_ranks, node = s->nodes != NULL ? s->nodes->node_rank : 0;
     size_t n_old = 0;
     while (environ[n_old] != NULL) {
@@ -111,6 +116,9 @@ static ct_status make_environ(const supervisor *s, int rank, ct_arena *arena, ch
     env[at++] = ct_arena_printf(arena, err, "TORCHELASTIC_RESTART_COUNT=%d", s->restart);
     env[at++] = ct_arena_printf(arena, err, "TORCHELASTIC_MAX_RESTARTS=%d", s->o->max_restarts);
     env[at++] = ct_arena_printf(arena, err, "CTITAN_STORE=supervisor");
+    if (cti_run_watch_fd(&s->watch, rank) > 0) {
+        env[at++] = ct_arena_printf(arena, err, "CTITAN_WATCH_FD=%d", cti_run_watch_fd(&s->watch, rank));
+    }
     if (getenv("OMP_NUM_THREADS") == NULL) {
         const int threads = cti_usable_cores() / n;
         env[at++] = ct_arena_printf(arena, err, "OMP_NUM_THREADS=%d", threads > 1 ? threads : 1);
@@ -178,8 +186,9 @@ static ct_status open_stream(supervisor *s, int rank, int which, int *out_write_
 }
 
 /* In the child: only calls that are safe between fork and exec. */
-static void run_child(const supervisor *s, const int write_fds[2], char **env, pid_t parent)
+static void run_child(const supervisor *s, int rank, const int write_fds[2], char **env, pid_t parent)
 {
+    cti_run_watch_share(&s->watch, rank);
     (void)setpgid(0, 0);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) {
         _exit(1);
@@ -226,12 +235,13 @@ static ct_status start_rank(supervisor *s, int rank, ct_err *err)
     if (st == CT_OK) {
         const pid_t parent = getpid(), pid = fork();
         if (pid == 0) {
-            run_child(s, write_fds, env, parent);
+            run_child(s, rank, write_fds, env, parent);
         } else if (pid < 0) {
             st = CT_FAIL(err, CT_ERR_IO, "rank %d cannot be started: %s", rank, strerror(errno));
         } else {
             (void)setpgid(pid, pid); /* as the child does: whoever is first */
             s->ranks[rank].pid = pid;
+            cti_run_watch_started(&s->watch, rank, pid);
             s->n_running++;
         }
     }
@@ -262,7 +272,7 @@ static const char *signal_name(int number, char buf[32])
         int number;
         const char *name;
     } names[] = {{SIGKILL, "SIGKILL"}, {SIGSEGV, "SIGSEGV"}, {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"}, {SIGTERM, "SIGTERM"},
-                 {SIGINT, "SIGINT"},   {SIGFPE, "SIGFPE"},   {SIGILL, "SIGILL"},   {SIGPIPE, "SIGPIPE"}, {SIGHUP, "SIGHUP"}};
+                 {SIGINT, "SIGINT"},   {SIGFPE, "SIGFPE"},   {SIGILL, "SIGILL"},   {SIGSTOP, "SIGSTOP"}, {SIGTSTP, "SIGTSTP"},   {SIGPIPE, "SIGPIPE"}, {SIGHUP, "SIGHUP"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (names[i].number == number) {
             return names[i].name;
@@ -272,10 +282,27 @@ static const char *signal_name(int number, char buf[32])
     return buf;
 }
 
+/* What is known of the ranks of this host, to the one that prints the table. */
+static void send_rows(supervisor *s)
+{
+    for (int r = 0; r < s->watch.n && s->nodes->server == NULL; r++) {
+        cti_str line = {.alloc = s->alloc};
+        if (cti_flight_pack(s->alloc, &s->watch.rows[s->first_rank + r], &line, NULL) == CT_OK) {
+            (void)cti_meet_send_line(s->alloc, s->nodes->client.fd, "ROW\t%s", line.data); /* gone: then nobody prints */
+        }
+        cti_str_deinit(&line);
+    }
+}
+
 /* The end of this start for all nodes, as the meeting says it. */
 static void on_verdict(supervisor *s, int code, bool again, const char *text)
 {
     s->has_verdict = true;
+    if (text[0] != '\0') {
+        cti_run_watch_take(&s->watch);
+        send_rows(s);
+        (void)snprintf(s->cause, sizeof s->cause, "%s", text); /* cut where too long */
+    }
     s->verdict_code = code;
     s->again = again;
     if (text[0] != '\0') {
@@ -311,6 +338,7 @@ static void tell_failure(supervisor *s, int rank, int status, pid_t pid)
     }
     (void)snprintf(text + 1, sizeof text - 1, "rank %d (local rank %d, pid %d) on %s %s", s->first_rank + rank, rank, (int)pid, s->host,
                    cause); /* fits */
+    (void)snprintf(s->cause, sizeof s->cause, "%s", text + 1);
     /* A wrong command line is told by the rank itself; with one rank there is nothing to add. */
     if (s->world_size > 1 || WIFSIGNALED(status)) {
         fprintf(stderr, "ctitan run: %s%s\n", text + 1, rest);
@@ -325,6 +353,13 @@ static void on_exit_of(supervisor *s, int rank, int status)
 {
     rank_state *r = &s->ranks[rank];
     const pid_t pid = r->pid;
+    char state[48], name[32];
+    if (WIFSIGNALED(status)) {
+        (void)snprintf(state, sizeof state, "killed by %s", signal_name(WTERMSIG(status), name)); /* fits */
+    } else {
+        (void)snprintf(state, sizeof state, "exit code %d", WEXITSTATUS(status)); /* fits */
+    }
+    cti_run_watch_ended(&s->watch, rank, WIFSIGNALED(status), state);
     r->pid = 0;
     s->n_running--;
     r->exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -343,6 +378,7 @@ static void on_exit_of(supervisor *s, int rank, int status)
         s->kill_at_ns = WIFSIGNALED(status) && soon < s->kill_at_ns ? soon : s->kill_at_ns;
         return;
     }
+    cti_run_watch_take(&s->watch);
     cti_run_stream_show_tail(&r->streams[1]);
     tell_failure(s, rank, status, pid);
     signal_all(s, SIGTERM);
@@ -353,6 +389,17 @@ static void on_exit_of(supervisor *s, int rank, int status)
  * rank started ends with it (its group cannot have a new owner before the rank is reaped). */
 static void reap(supervisor *s)
 {
+    for (int r = 0; r < s->o->n_ranks; r++) {
+        siginfo_t info = {.si_pid = 0};
+        const pid_t pid = s->ranks[r].pid;
+        char name[32];
+        if (pid != 0 && waitid(P_PID, (id_t)pid, &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 && info.si_pid == pid) {
+            const bool stopped = info.si_code == CLD_STOPPED;
+            cti_run_watch_stopped(&s->watch, r, stopped);
+            fprintf(stderr, "ctitan run: rank %d (local rank %d, pid %d) on %s %s%s\n", s->first_rank + r, r, (int)pid, s->host,
+                    stopped ? "was stopped by " : "goes on", stopped ? signal_name(info.si_status, name) : "");
+        }
+    }
     for (int pass = 0; pass < 2; pass++) {
         for (int r = 0; r < s->o->n_ranks; r++) {
             siginfo_t info = {.si_pid = 0};
@@ -410,6 +457,8 @@ static void take_messages(supervisor *s)
     while (!s->has_verdict && (rc = cti_meet_take(&s->nodes->client, &m)) > 0) {
         if (m.kind == CTI_MEET_STOP) {
             stop_ranks(s, "another node");
+        } else if (m.kind == CTI_MEET_ROW) {
+            cti_run_watch_add_row(&s->watch, m.text);
         } else if (m.kind == CTI_MEET_END && m.restart == s->restart) {
             on_verdict(s, m.exit_code, m.again, m.own ? "" : m.text);
         }
@@ -422,11 +471,49 @@ static void take_messages(supervisor *s)
 static int poll_timeout_ms(const supervisor *s)
 {
     const bool kills = s->kill_at_ns != 0 && s->n_running > 0;
+    const bool ticks = s->watch.n > 0 && s->n_running > 0 && s->failed_rank < 0;
     if (!kills && s->verdict_by_ns == 0) {
-        return -1;
+        return ticks ? CTI_RUN_WATCH_TICK_MS : -1;
     }
     const int64_t left = ((kills ? s->kill_at_ns : s->verdict_by_ns) - cti_now_ns()) / 1000000 + 1;
     return left <= 0 ? 0 : left > 1000 ? 1000 : (int)left;
+}
+
+/* Warnings; a rank that stays stopped is ended, which ends the others. */
+static void tick(supervisor *s)
+{
+    if (s->watch.n == 0 || s->failed_rank >= 0 || cti_now_ns() < s->tick_at_ns) {
+        return;
+    }
+    s->tick_at_ns = cti_now_ns() + (int64_t)CTI_RUN_WATCH_TICK_MS * 1000000;
+    const int r = cti_run_watch_tick(&s->watch);
+    if (r >= 0 && s->ranks[r].pid > 0) {
+        fprintf(stderr, "ctitan run: rank %d has been stopped for longer than a collective may take: it is killed\n", s->first_rank + r);
+        (void)kill(-s->ranks[r].pid, SIGKILL); /* reaped as any other */
+    }
+}
+
+/* The other hosts' rows come, or time passes; then the table, on the host that serves (where that one is gone, on each for its own). */
+static void report(supervisor *s)
+{
+    const bool serves = s->nodes == NULL || s->nodes->server != NULL;
+    const int64_t until_ns = cti_now_ns() + (int64_t)ROWS_WAIT_MS * 1000000;
+    while (s->nodes != NULL && serves && s->watch.is_taken && cti_run_watch_wants_rows(&s->watch) && cti_now_ns() < until_ns) {
+        cti_meet_message m;
+        int rc;
+        while ((rc = cti_meet_take(&s->nodes->client, &m)) > 0) {
+            if (m.kind == CTI_MEET_ROW) {
+                cti_run_watch_add_row(&s->watch, m.text);
+            }
+        }
+        struct pollfd p = {.fd = s->nodes->client.fd, .events = POLLIN};
+        if (rc < 0 || poll(&p, 1, (int)((until_ns - cti_now_ns()) / 1000000) + 1) < 0) {
+            break;
+        }
+    }
+    if (s->watch.is_taken && s->n_signals == 0) {
+        cti_run_watch_report(&s->watch, s->nodes == NULL || serves, s->cause);
+    }
 }
 
 /* Until all ranks have ended and, with several nodes, the verdict is there. */
@@ -450,6 +537,7 @@ static ct_status watch(supervisor *s, ct_err *err)
         }
         on_signals(s);
         reap(s);
+        tick(s);
         if (s->nodes != NULL && s->n_running == 0 && !s->told && !s->has_verdict) {
             tell_nodes(s, "DONE", s->failed_rank >= 0 ? s->ranks[s->failed_rank].exit_code : 0, "");
         }
@@ -486,6 +574,8 @@ static ct_status attempt(supervisor *s, ct_err *err)
         s->world_size = s->nodes->world_size;
         s->port = s->nodes->port;
     }
+    cti_run_watch_open(&s->watch, s->alloc, s->o->n_ranks, s->first_rank, s->world_size);
+    s->tick_at_ns = 0;
     /* Ranks first, so that nothing but this thread exists while they are forked; their connections wait in the socket. */
     for (int r = 0; r < s->o->n_ranks && st == CT_OK; r++) {
         st = start_rank(s, r, err);
@@ -504,6 +594,10 @@ static ct_status attempt(supervisor *s, ct_err *err)
         while (s->n_running > 0 && watch(s, NULL) == CT_OK) {
         }
     }
+    if (st == CT_OK) {
+        report(s);
+    }
+    cti_run_watch_close(&s->watch);
     if (listen_fd >= 0) {
         (void)close(listen_fd);
     }

@@ -141,7 +141,16 @@ static void judge_call(const cti_flight_rank *ranks, int n, int k, unsigned char
         cti_str_add(out, "; ");
         add_ranks(ranks, n, marks, MARK_LACKS, out);
         cti_str_add(out, " did not");
-    } else if (other < 0) {
+    }
+    int n_dead = 0;
+    for (int i = 0; i < n; i++) {
+        const bool is_dead = strncmp(ranks[i].state, "killed", 6) == 0 || strcmp(ranks[i].state, "stopped") == 0;
+        if (is_dead && marks[i] == MARK_WAITS) {
+            cti_str_printf(out, "; rank %d %s %s in it", ranks[i].rank, ranks[i].state[0] == 's' ? "is" : "was", ranks[i].state);
+            n_dead++;
+        }
+    }
+    if (n_lack == 0 && other < 0 && n_dead == 0) {
         cti_str_add(out, ", as did all others of that group that are known: look at the network between them");
     }
     cti_str_add_char(out, '\n');

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/num.h"
 #include "comm/flight.h"
 
 #define FORMAT "ctitan-flight-recorder-1"
@@ -33,16 +34,8 @@ static json_t *group_json(const cti_recorder_group *g)
 {
     char id[24];
     (void)snprintf(id, sizeof id, "%016" PRIx64, g->id);
-    json_t *j = json_pack("{s:s, s:o, s:i, s:i, s:I}", "id", id, "name", text(g->name), "size", (int)g->size, "rank", (int)g->rank,
-                          "last_number", (json_int_t)g->last_number);
-    if (j != NULL && g->stride != 0) {
-        json_t *ranks = json_array();
-        for (int i = 0; i < g->size && ranks != NULL; i++) {
-            (void)json_array_append_new(ranks, json_integer(g->first + i * g->stride));
-        }
-        (void)json_object_set_new(j, "ranks", ranks);
-    }
-    return j;
+    return json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:I}", "id", id, "name", text(g->name), "size", (int)g->size, "rank", (int)g->rank,
+                     "first", (int)g->first, "stride", (int)g->stride, "last_number", (json_int_t)g->last_number);
 }
 
 static json_t *head_json(const cti_recorder_head *h, const char *cause, int64_t offset_us)
@@ -142,7 +135,8 @@ static bool is_sound(const cti_recorder_head *h, const cti_record *e, uint64_t i
 
 bool cti_flight_read_memory(int fd, cti_flight_rank *out)
 {
-    enum { LOOK_BACK = 256 }; /* calls that may be open at once */
+    enum { LOOK_BACK = 64 }; /* calls that may be open at once */
+    cti_record tail[LOOK_BACK];
     int64_t size;
     out->is_known = out->has_op = false;
     out->now_ns = cti_now_ns();
@@ -151,13 +145,20 @@ bool cti_flight_read_memory(int fd, cti_flight_rank *out)
     }
     out->is_known = true;
     const cti_recorder_head *h = &out->head;
-    for (int64_t id = h->n_begun; id > 0 && id > h->n_begun - LOOK_BACK && id > h->n_begun - h->n_records; id--) {
-        cti_record e;
-        const off_t at = (off_t)(sizeof *h + (size_t)((id - 1) % h->n_records) * sizeof e);
-        if (pread(fd, &e, sizeof e, at) == (ssize_t)sizeof e && is_sound(h, &e, (uint64_t)id) &&
-            (!out->has_op || e.state != CTI_RECORD_COMPLETED)) {
-            out->op = e;
-            out->has_op = true;
+    int64_t id = h->n_begun;
+    const int64_t first = cti_max_i64(1, id - cti_min_i64(LOOK_BACK, h->n_records) + 1);
+    while (id >= first) { /* one piece of the ring, or two where it goes round */
+        const int64_t end = (id - 1) % h->n_records + 1, n = cti_min_i64(end, id - first + 1);
+        const off_t at = (off_t)(sizeof *h + (size_t)(end - n) * sizeof *tail);
+        if (pread(fd, tail, (size_t)n * sizeof *tail, at) != (ssize_t)((size_t)n * sizeof *tail)) {
+            break;
+        }
+        for (int64_t i = n; i-- > 0; id--) {
+            const cti_record *e = &tail[i];
+            if (is_sound(h, e, (uint64_t)id) && (!out->has_op || e->state != CTI_RECORD_COMPLETED)) {
+                out->op = *e;
+                out->has_op = true;
+            }
         }
     }
     return true;
@@ -231,6 +232,7 @@ static bool take_head(const json_t *j, cti_flight_rank *out)
     h->restart = (int32_t)number(j, "restart");
     h->step = number(j, "step");
     h->since_ns = number(j, "since_us") * 1000;
+    h->is_broken = (int32_t)json_is_true(json_object_get(j, "broken"));
     h->limit_ms = number(j, "limit_ms");
     h->n_begun = number(j, "n_calls");
     h->n_records = number(j, "ring");
@@ -242,9 +244,8 @@ static bool take_head(const json_t *j, cti_flight_rank *out)
         to->last_number = (uint64_t)number(g, "last_number");
         to->size = (int32_t)number(g, "size");
         to->rank = (int32_t)number(g, "rank");
-        const json_t *ranks = json_object_get(g, "ranks");
-        to->first = (int32_t)json_integer_value(json_array_get(ranks, 0));
-        to->stride = json_array_size(ranks) > 1 ? (int32_t)json_integer_value(json_array_get(ranks, 1)) - to->first : json_is_array(ranks);
+        to->first = (int32_t)number(g, "first");
+        to->stride = (int32_t)number(g, "stride");
         copy_text(g, "name", to->name, sizeof to->name);
     }
     out->rank = h->rank;
@@ -323,6 +324,7 @@ ct_status cti_flight_pack(const ct_alloc *alloc, const cti_flight_rank *r, cti_s
     (void)json_object_set_new(json, "state", text(r->state));
     (void)json_object_set_new(json, "rank", json_integer(r->rank));
     (void)json_object_set_new(json, "known", json_boolean(r->is_known));
+    (void)json_object_set_new(json, "broken", json_boolean(r->head.is_broken != 0));
     (void)json_object_set_new(json, "written_us", json_integer(r->now_ns / 1000));
     const ct_status st = cti_json_dump(alloc, json, 0, &line, err);
     json_decref(json);

@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "ctitan/alloc.h"
 
-enum { CTI_MEET_PROTOCOL = 1, CTI_MEET_MAX_NODES = 4096, CTI_MEET_MAX_LINE = 8192, CTI_MEET_MAX_FIELDS = 12 };
+enum { CTI_MEET_PROTOCOL = 2, CTI_MEET_MAX_NODES = 4096, CTI_MEET_MAX_LINE = 8192, CTI_MEET_MAX_FIELDS = 12 };
 
 /* ---- lines: fields with tabs between ---- */
 
@@ -58,7 +58,7 @@ typedef struct cti_meet_client {
     cti_str in, line;
 } cti_meet_client;
 
-typedef enum cti_meet_kind { CTI_MEET_WELCOME, CTI_MEET_REFUSED, CTI_MEET_START, CTI_MEET_STOP, CTI_MEET_END } cti_meet_kind;
+typedef enum cti_meet_kind { CTI_MEET_WELCOME, CTI_MEET_REFUSED, CTI_MEET_START, CTI_MEET_STOP, CTI_MEET_END, CTI_MEET_ROW } cti_meet_kind;
 
 /* From the server. Strings live until the next message. */
 typedef struct cti_meet_message {
@@ -68,7 +68,7 @@ typedef struct cti_meet_message {
     const char *address;                          /* START: "" where it is the endpoint's host */
     int exit_code;                                /* END */
     bool again, own;                              /* END: all ranks start again; this node told it */
-    const char *text;                             /* REFUSED; END: the cause, "" where nothing failed */
+    const char *text;                             /* REFUSED; END: the cause, "" where nothing failed; ROW: of flight.h */
 } cti_meet_message;
 
 void cti_meet_client_init(cti_meet_client *client, const ct_alloc *alloc, int fd);

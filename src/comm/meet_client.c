@@ -119,6 +119,12 @@ static bool parse(char *line, cti_meet_message *m)
         m->kind = CTI_MEET_STOP;
         return true;
     }
+    if (strcmp(f[0], "ROW") == 0 && n == 3) {
+        m->kind = CTI_MEET_ROW;
+        f[2][-1] = '\t'; /* head and call, as cti_flight_pack made them */
+        m->text = f[1];
+        return true;
+    }
     if (strcmp(f[0], "START") == 0 && n == 7) {
         m->kind = CTI_MEET_START;
         m->address = f[5];

@@ -30,6 +30,7 @@ typedef struct peer {
     int fd;
     cti_str in;
     bool joined, ready, done, broken;
+    bool is_own; /* of the launcher in this process */
     int wanted, rank; /* -1: any; -1: not decided */
     int n_ranks, port, exit_code;
     char host[80];
@@ -323,6 +324,15 @@ static bool on_line(cti_meet_server *s, peer *p, char *line)
         }
         return true;
     }
+    if (strcmp(f[0], "ROW") == 0 && n == 3) { /* of a start that is over: to the launcher of this host, which prints */
+        for (size_t i = 0; i < s->n_peers; i++) {
+            peer *own = s->peers[i];
+            if (own->is_own && !own->broken && !cti_meet_send_line(s->alloc, own->fd, "ROW\t%s\t%s", f[1], f[2])) {
+                own->broken = true;
+            }
+        }
+        return true;
+    }
     if (n < 3 || !cti_meet_number(f[1], 0, INT32_MAX, &restart) || !cti_meet_number(f[2], 0, 65535, &number)) {
         return false;
     }
@@ -494,6 +504,9 @@ ct_status cti_meet_server_start(const ct_alloc *alloc, int listen_fd, const cti_
     }
     if (st == CT_OK && !add_peer(s, pair[0])) {
         st = CT_FAIL(err, CT_ERR_MEMORY, "no memory for the meeting of the nodes");
+    }
+    if (st == CT_OK) {
+        s->peers[0]->is_own = true;
     }
     const int rc = st == CT_OK ? pthread_create(&s->thread, NULL, serve, s) : 0;
     if (rc != 0) {

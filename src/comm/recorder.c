@@ -218,11 +218,12 @@ void cti_recorder_limit(cti_recorder *r, int64_t limit_ms)
 
 ct_status cti_recorder_dump(cti_recorder *r, const char *cause, ct_err *err)
 {
-    if (r == NULL || r->head->path[0] == '\0') {
+    if (r == NULL) {
         return CT_OK;
     }
     pthread_mutex_lock(&r->lock);
-    const bool is_first = !r->head->is_dumped;
+    r->head->is_broken = 1;
+    const bool is_first = !r->head->is_dumped && r->head->path[0] != '\0';
     r->head->is_dumped = 1;
     const ct_status st = is_first ? cti_flight_write(r->alloc, r->head, r->ring, cause, err) : CT_OK;
     pthread_mutex_unlock(&r->lock);

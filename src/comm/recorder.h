@@ -56,7 +56,8 @@ typedef struct cti_recorder_head {
     int64_t since_ns;  /* when `what` began */
     int64_t limit_ms;  /* for each call, now */
     int32_t rank, world_size, pid, restart;
-    int32_t is_dumped; /* the rank wrote its file */
+    int32_t is_broken; /* a call failed since a rank is gone or does not answer */
+    int32_t is_dumped; /* the rank wrote its file, or tried to */
     int32_t n_groups;
     char what[16];     /* what the rank does between calls: "starting", "step", "saving", ... */
     char engine[16], version[32], host[64], run_id[128];
@@ -81,7 +82,7 @@ void cti_recorder_end(cti_recorder *rec, uint64_t id, bool is_ok);
 /* what: static; "" leaves it. step below 0 leaves the step. */
 void cti_recorder_note(cti_recorder *rec, int64_t step, const char *what);
 void cti_recorder_limit(cti_recorder *rec, int64_t limit_ms);
-/* Writes the file, once: later calls do nothing. */
+/* The world is broken. Writes the file, once: later calls do nothing. */
 CT_MUST_CHECK ct_status cti_recorder_dump(cti_recorder *rec, const char *cause, ct_err *err);
 
 #endif
