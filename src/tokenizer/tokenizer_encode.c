@@ -32,9 +32,9 @@ static ct_status encode_stretch(const ct_tokenizer *tok, cti_scratch *scratch, c
 {
     const char *normed = NULL;
     size_t normed_size = 0;
-    bool starts = true;
+    size_t first = 0;
     CT_TRY(cti_normalize(tok->norms, tok->n_norms, scratch, text, size, &normed, &normed_size,
-                         tok->wants_start && origin == 0 ? &starts : NULL, err));
+                         tok->wants_start && origin == 0 ? &first : NULL, err));
     const bool is_same = normed == text;
     const bool match_special = (flags & CT_ENCODE_MATCH_SPECIAL) != 0;
     cti_added_walk walk = {0};
@@ -46,7 +46,7 @@ static ct_status encode_stretch(const ct_tokenizer *tok, cti_scratch *scratch, c
             const cti_piece piece = {.text = normed + hit.start,
                                      .size = hit.end - hit.start,
                                      .origin = origin + (is_same ? hit.start : 0),
-                                     .at_start = origin + hit.start == 0 && starts};
+                                     .first_size = cti_left_of(first, hit.start, hit.end)};
             CT_TRY(encode_plain(tok, scratch, &piece, tokens, err));
         }
     }

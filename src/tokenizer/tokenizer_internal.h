@@ -205,9 +205,15 @@ typedef struct cti_piece {
     const char *text; /* borrows */
     size_t size;
     size_t origin;     /* byte of the text that came in where it begins, or a little before once it was rewritten */
-    bool at_start;     /* begins where the whole text begins */
+    size_t first_size; /* bytes at its beginning that stand for the whole text's first character */
     bool is_rewritten; /* its bytes are no longer bytes of what came in */
 } cti_piece;
+/* first_size of the part from start to end of a piece that has `first`. */
+static inline size_t cti_left_of(size_t first, size_t start, size_t end)
+{
+    return first <= start ? 0 : (first < end ? first : end) - start;
+}
+
 typedef struct cti_part {
     size_t start, end; /* of the frame's piece */
     bool is_match;
@@ -447,10 +453,10 @@ CT_MUST_CHECK ct_status cti_pieces_start(cti_scratch *scratch, const cti_step *s
                                          ct_err *err);
 CT_MUST_CHECK ct_status cti_pieces_next(cti_scratch *scratch, cti_piece *out_piece, ct_err *err);
 void cti_step_deinit(cti_step *step, const ct_alloc *alloc);
-/* tokenizer_normalize.c: *out_text is text itself or points into scratch. *out_starts (may be NULL): the first character
- * still stands for the first one of text, which was not taken away. */
+/* tokenizer_normalize.c: *out_text is text itself or points into scratch. *out_first (may be NULL): how many bytes at its
+ * beginning stand for the first character of text: that character as it became, and what was put in front of it. */
 CT_MUST_CHECK ct_status cti_normalize(const cti_norm *norms, size_t n_norms, cti_scratch *scratch, const char *text,
-                                      size_t size, const char **out_text, size_t *out_size, bool *out_starts, ct_err *err);
+                                      size_t size, const char **out_text, size_t *out_size, size_t *out_first, ct_err *err);
 /* tokenizer_bpe.c: appends the ids of one word. origin: its place, for errors. cti_bpe_word: as the vocabulary spells it;
  * cti_bpe_bytes: its bytes, which stand for characters of the byte alphabet. */
 CT_MUST_CHECK ct_status cti_bpe_word(const ct_tokenizer *tok, cti_scratch *scratch, const char *word, size_t size,

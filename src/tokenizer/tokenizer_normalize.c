@@ -231,38 +231,62 @@ void cti_norm_deinit(cti_norm *norm, const ct_alloc *alloc)
     cti_charsmap_destroy(&norm->charsmap);
 }
 
-/* Whether the first character of a text outlives a step, for those that take characters away. */
-static ct_status keeps_first(const cti_norm *norm, cti_scratch *scratch, const char *text, size_t size, bool *out, ct_err *err)
+/* Of what Replace leaves: a match's new content stands for the last character that it replaces. */
+static ct_status replaced_first(const cti_norm *norm, cti_scratch *scratch, const char *text, size_t size, size_t first,
+                                size_t *out_first, ct_err *err)
 {
-    uint32_t cp = 0;
-    const int len = cti_utf8_decode((const unsigned char *)text, (const unsigned char *)text + size, &cp);
-    *out = true;
-    if (norm->kind == CTI_NORM_REPLACE) { /* what is put in stands for the last character that it replaces */
-        size_t start = 0, end = 0;
-        cti_walk walk = cti_walk_start(&norm->pattern, scratch->matcher, text, size);
+    cti_walk walk = cti_walk_start(&norm->pattern, scratch->matcher, text, size);
+    size_t done = 0, start = 0, end = 0;
+    *out_first = 0;
+    while (done < first) {
         CT_TRY(cti_walk_next(&walk, &start, &end, err));
-        *out = start != 0 || end == 0 || (norm->content_size > 0 && end <= (size_t)len);
-        return CT_OK;
-    }
-    if (norm->kind <= CTI_NORM_STRIP && norm->kind > CTI_NORM_LOWERCASE && norm->kind != CTI_NORM_CHINESE) {
-        cti_str first = {.alloc = scratch->alloc};
-        CT_TRY(norm_apply(norm, scratch, text, norm->kind == CTI_NORM_STRIP && !norm->left ? size : (size_t)len, &first, err));
-        *out = first.len > 0;
-        cti_str_deinit(&first);
+        if (start >= first) { /* or SIZE_MAX: no more matches */
+            *out_first += first - done;
+            return CT_OK;
+        }
+        *out_first += start - done + (end <= first ? norm->content_size : 0);
+        done = end;
     }
     return CT_OK;
 }
 
-ct_status cti_normalize(const cti_norm *norms, size_t n_norms, cti_scratch *scratch, const char *text, size_t size,
-                        const char **out_text, size_t *out_size, bool *out_starts, ct_err *err)
+/* How many bytes of what a step makes of a text stand for the text's first character; `first`: how many of the text do. */
+static ct_status first_after(const cti_norm *norm, cti_scratch *scratch, const char *text, size_t size, size_t first,
+                             size_t *out_first, ct_err *err)
 {
-    bool starts = true;
+    cti_str begin = {.alloc = scratch->alloc};
+    ct_status st;
+    if (norm->kind == CTI_NORM_PREPEND) {
+        *out_first = norm->content_size + first;
+        return CT_OK;
+    }
+    if (norm->kind == CTI_NORM_REPLACE) {
+        return replaced_first(norm, scratch, text, size, first, out_first, err);
+    }
+    if (norm->kind == CTI_NORM_STRIP) {
+        strip(&(cti_norm){.kind = CTI_NORM_STRIP, .left = norm->left}, text, size, &begin);
+        *out_first = cti_left_of(first, size - begin.len, size);
+    } else {
+        CT_TRY_GOTO(st, norm_apply(norm, scratch, text, first, &begin, err), out);
+        /* What a table of characters takes away in front moves the rest up. */
+        *out_first = begin.len == 0 && norm->kind == CTI_NORM_CHARSMAP ? 1 : begin.len;
+    }
+    st = cti_str_check(&begin, err);
+out:
+    cti_str_deinit(&begin);
+    return st;
+}
+
+ct_status cti_normalize(const cti_norm *norms, size_t n_norms, cti_scratch *scratch, const char *text, size_t size,
+                        const char **out_text, size_t *out_size, size_t *out_first, ct_err *err)
+{
+    size_t first = out_first != NULL ? (size_t)cti_utf8_len((const unsigned char *)text, (const unsigned char *)text + size) : 0;
     for (size_t i = 0; i < n_norms && size > 0; i++) {
         if (norms[i].kind <= CTI_NORM_NFKD && is_ascii(text, size)) {
             continue;
         }
-        if (out_starts != NULL && starts) {
-            CT_TRY(keeps_first(&norms[i], scratch, text, size, &starts, err));
+        if (first > 0) {
+            CT_TRY(first_after(&norms[i], scratch, text, size, first, &first, err));
         }
         cti_str *out = text == scratch->norm_a.data ? &scratch->norm_b : &scratch->norm_a;
         cti_str_reset(out);
@@ -273,8 +297,8 @@ ct_status cti_normalize(const cti_norm *norms, size_t n_norms, cti_scratch *scra
     }
     *out_text = text;
     *out_size = size;
-    if (out_starts != NULL) {
-        *out_starts = starts;
+    if (out_first != NULL) {
+        *out_first = first < size ? first : size;
     }
     return CT_OK;
 }

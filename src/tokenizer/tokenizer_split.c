@@ -80,7 +80,7 @@ static ct_status split_next(const cti_step *step, cti_frame *f, cti_piece *out, 
             *out = (cti_piece){.text = f->piece.text + part.start,
                                .size = part.end - part.start,
                                .origin = f->piece.origin + (f->piece.is_rewritten ? 0 : part.start),
-                               .at_start = f->piece.at_start && part.start == 0,
+                               .first_size = cti_left_of(f->piece.first_size, part.start, part.end),
                                .is_rewritten = f->piece.is_rewritten};
             return CT_OK;
         }
@@ -99,20 +99,31 @@ static void fixed_next(const cti_step *step, cti_frame *f, cti_piece *out)
     out->text += start;
     out->size = f->done - start;
     out->origin += f->piece.is_rewritten ? 0 : start;
-    out->at_start = f->piece.at_start && start == 0;
+    out->first_size = cti_left_of(f->piece.first_size, start, f->done);
 }
 
 /* --- steps that write a piece anew --- */
 
-/* Blanks become the mark; a mark is put in front as the scheme says. */
-static void metaspace(const cti_step *step, const cti_piece *piece, cti_str *out)
+/* What a step puts in front of a piece. */
+static const char *prefix_of(const cti_step *step, const cti_piece *piece)
+{
+    if (*piece->text == ' ' || step->kind == CTI_STEP_BYTES) {
+        return "";
+    }
+    if (step->kind != CTI_STEP_METASPACE) {
+        return " ";
+    }
+    const size_t mark_size = strlen(step->mark);
+    const bool marked = piece->size >= mark_size && memcmp(piece->text, step->mark, mark_size) == 0;
+    const bool wanted = step->scheme == CTI_SCHEME_ALWAYS || (step->scheme == CTI_SCHEME_FIRST && piece->first_size > 0);
+    return !marked && wanted ? step->mark : "";
+}
+
+/* Blanks become the mark. */
+static void mark_blanks(const cti_step *step, const char *p, size_t size, cti_str *out)
 {
     const size_t mark_size = strlen(step->mark);
-    const char *p = piece->text, *end = p + piece->size;
-    const bool marked = *p == ' ' || (piece->size >= mark_size && memcmp(p, step->mark, mark_size) == 0);
-    if (!marked && (step->scheme == CTI_SCHEME_ALWAYS || (step->scheme == CTI_SCHEME_FIRST && piece->at_start))) {
-        cti_str_add_n(out, step->mark, mark_size);
-    }
+    const char *end = p + size;
     while (p < end) {
         const char *blank = memchr(p, ' ', (size_t)(end - p));
         const char *stop = blank ? blank : end;
@@ -124,6 +135,17 @@ static void metaspace(const cti_step *step, const cti_piece *piece, cti_str *out
     }
 }
 
+static void put_anew(const cti_step *step, const char *text, size_t size, cti_str *out)
+{
+    if (step->kind == CTI_STEP_BYTES) {
+        cti_bytes_to_alphabet(text, size, out);
+    } else if (step->kind == CTI_STEP_METASPACE) {
+        mark_blanks(step, text, size, out);
+    } else {
+        cti_str_add_n(out, text, size);
+    }
+}
+
 static ct_status rewrite(const cti_step *step, cti_frame *f, cti_piece *out, ct_err *err)
 {
     if (f->no_more) {
@@ -131,19 +153,15 @@ static ct_status rewrite(const cti_step *step, cti_frame *f, cti_piece *out, ct_
         return CT_OK;
     }
     f->no_more = true;
+    const size_t first = f->piece.first_size;
     cti_str_reset(&f->own);
-    if (step->kind == CTI_STEP_BYTES) {
-        cti_bytes_to_alphabet(f->piece.text, f->piece.size, &f->own);
-    } else if (step->kind == CTI_STEP_METASPACE) {
-        metaspace(step, &f->piece, &f->own);
-    } else {
-        if (*f->piece.text != ' ') {
-            cti_str_add_char(&f->own, ' ');
-        }
-        cti_str_add_n(&f->own, f->piece.text, f->piece.size);
-    }
+    cti_str_add(&f->own, prefix_of(step, &f->piece));
+    put_anew(step, f->piece.text, first, &f->own);
+    const size_t new_first = first > 0 ? f->own.len : 0;
+    put_anew(step, f->piece.text + first, f->piece.size - first, &f->own);
     CT_TRY(cti_str_check(&f->own, err));
     *out = f->piece;
+    out->first_size = new_first;
     out->text = cti_str_text(&f->own);
     out->size = f->own.len;
     out->is_rewritten = true;

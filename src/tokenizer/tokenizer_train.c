@@ -175,7 +175,7 @@ ct_status ct_tokenizer_trainer_add(ct_tokenizer_trainer *t, const void *text, si
         p = t->scratch.repaired.data;
         size = t->scratch.repaired.len;
     }
-    cti_piece piece = {.text = p, .size = size, .at_start = true};
+    cti_piece piece = {.text = p, .size = size, .first_size = size > 0};
     CT_TRY(cti_pieces_start(&t->scratch, &t->split, 1, &piece, err));
     for (;;) {
         CT_TRY(cti_pieces_next(&t->scratch, &piece, err));

@@ -214,7 +214,7 @@ int main(void)
     }
     static char names[][16] = {"gpt2",        "llama3", "bytes",     "llama2", "mistral", "qwen2",   "deepseek_v3",  "o200k",
                                "bert",        "t5",     "gemma",     "wordlevel", "clip", "added",   "shipped",      "vocab_merges",
-                               "tiktoken"};
+                               "tiktoken",    "marks"};
     enum { N = sizeof names / sizeof *names };
     struct CMUnitTest tests[N + 1] = {0};
     for (size_t i = 0; i < N; i++) {
