@@ -46,7 +46,7 @@ static void expect_words(const char *text, const char *wanted)
     cti_scratch scratch;
     cti_str found = {.alloc = alloc};
     cti_piece piece;
-    const cti_piece whole = {.text = text, .size = strlen(text), .at_start = true};
+    const cti_piece whole = {.text = text, .size = strlen(text), .first_size = 1};
     assert_int_equal(cti_scratch_init(&scratch, alloc, false, NULL), CT_OK);
     assert_int_equal(cti_pieces_start(&scratch, tok->steps, tok->n_steps - 1, &whole, NULL), CT_OK);
     while (cti_pieces_next(&scratch, &piece, NULL) == CT_OK && piece.size > 0) {
