@@ -294,11 +294,15 @@ ct_status cti_normalize(const cti_norm *norms, size_t n_norms, cti_scratch *scra
         CT_TRY(cti_str_check(out, err));
         text = cti_str_text(out);
         size = out->len;
+        while (first < size && (text[first] & 0xc0) == 0x80) { /* put together with what follows: a whole character */
+            first++;
+        }
+        first = first < size ? first : size;
     }
     *out_text = text;
     *out_size = size;
     if (out_first != NULL) {
-        *out_first = first < size ? first : size;
+        *out_first = first;
     }
     return CT_OK;
 }

@@ -249,7 +249,7 @@ static void open_json(const char *json, size_t size, const char *config, size_t 
 }
 
 static const char *const families[] = {"gpt2", "llama3", "llama2",    "mistral", "deepseek_v3", "bert",
-                                       "t5",   "gemma",  "wordlevel", "clip",    "added"};
+                                       "t5",   "gemma",  "wordlevel", "clip",    "added", "marks"};
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
 static void test_tokenizer_json(void **state)

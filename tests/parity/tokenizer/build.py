@@ -193,7 +193,7 @@ def build():
     added.add_special_tokens([AddedToken("<|s|>", normalized=False), AddedToken("<|s|>x", normalized=False)])
     out["added"] = added, {}
     marks = sentence_bpe(300)  # what stands for the first character, where normalizers put characters in front and take some away again
-    marks.normalizer = normalizers.Sequence([normalizers.Prepend("ab"), normalizers.Replace(Regex("a|the "), ""), normalizers.Replace(Regex(r"^b\s*e?"), "zz"),
+    marks.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Prepend("ab"), normalizers.Replace(Regex("a|the "), ""), normalizers.Replace(Regex(r"^b\s*e?"), "zz"),
                                              normalizers.StripAccents(), normalizers.Strip(True, False)])
     marks.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex("z|t"), "isolated"), pre_tokenizers.Metaspace("▁", "first", False)])
     out["marks"] = marks, {}

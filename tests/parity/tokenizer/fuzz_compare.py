@@ -24,7 +24,10 @@ import build
 
 def run(ctitan, command, folder, lines, flags):
     text = "\n".join(json.dumps(x, ensure_ascii=True) for x in lines) + "\n"
-    done = subprocess.run([ctitan, "tokenizer", command, folder, "--json-lines"] + flags, input=text.encode(), capture_output=True)
+    try:
+        done = subprocess.run([ctitan, "tokenizer", command, folder, "--json-lines"] + flags, input=text.encode(), capture_output=True, timeout=10)
+    except subprocess.TimeoutExpired:
+        return None, "hangs"
     if done.returncode != 0:
         return None, done.stderr.decode(errors="replace").strip()
     return [json.loads(x) for x in done.stdout.decode().split("\n")[:-1]], ""
