@@ -2,6 +2,10 @@
 # The libraries we link, as one interface target each. Nothing is downloaded.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
+set(CT_SUFFIXES ${CMAKE_FIND_LIBRARY_SUFFIXES})
+if(CT_STATIC_DEPS)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a) # what pkg_check_modules looks for
+endif()
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
@@ -9,6 +13,7 @@ pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+set(CMAKE_FIND_LIBRARY_SUFFIXES ${CT_SUFFIXES})
 if(CT_GLOO)
   find_library(CT_GLOO_LIB gloo)
   find_path(CT_GLOO_INCLUDE gloo/context.h)

@@ -35,6 +35,13 @@ target_link_libraries(ctitan_library PRIVATE
   -Wl,--whole-archive ct_base ct_ir ct_ops ct_config ct_component ct_library -Wl,--no-whole-archive ct_library)
 # Calls within stay within, whatever the process defines; the threads that compute live as long as the process, and so does their code.
 target_link_options(ctitan_library PRIVATE -Wl,--version-script=${CMAKE_BINARY_DIR}/libctitan.map -Wl,-Bsymbolic -Wl,-z,nodelete)
+if(CT_STATIC_DEPS)
+  # Distributions compile static libraries for programs. The one place where that cannot be part of a shared library is jansson's look at
+  # `stdin`, for a name in its messages about streams, which nothing here reads from: it gets an object of ours.
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/stdin.c CONTENT "extern void *__wrap_stdin;\nvoid *__wrap_stdin;\n" @ONLY)
+  target_sources(ctitan_library PRIVATE ${CMAKE_BINARY_DIR}/stdin.c)
+  target_link_options(ctitan_library PRIVATE -Wl,--wrap=stdin)
+endif()
 set_target_properties(ctitan_library PROPERTIES OUTPUT_NAME ctitan VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
                       LINKER_LANGUAGE CXX LINK_DEPENDS ${CMAKE_BINARY_DIR}/libctitan.map)
 # Always lib: it finds <prefix>/share/ctitan beside it.

@@ -47,6 +47,26 @@ losses log >want2
 "$build/bin/ctitan" "${two[@]}" --no-python ./example "${settings[@]}" --dump-folder b2 >out 2>&1 || fail "the example, two ranks"
 losses out | diff - want2 || fail "the example's losses, two ranks"
 
+# A plug-in from the installed headers alone, loaded by the installed program and by the library.
+mkdir plugins
+read -r -a flags <<<"$(pkg-config --cflags ctitan)"
+"$cc" -std=c17 -Wall -Wextra -Wpedantic -Werror "${sanitize[@]}" -shared -fPIC "${flags[@]}" "$src/examples/plugin/example_norm.c" -o plugins/example_norm.so || fail "the plug-in cannot be built"
+for header in moved/include/ctitan/*.h; do
+    echo "#include <ctitan/${header##*/}>" >one.c
+    "$cc" -std=c17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only "${flags[@]}" one.c || fail "${header##*/} does not stand alone"
+done
+[ "$(pkg-config --variable=plugindir ctitan)" -ef moved/lib/ctitan/plugins ] || fail "plugindir"
+logged=("${settings[@]}" --metrics.log-freq 1 --metrics.disable-color-printing --dump-folder d)
+"$build/bin/ctitan" train "${logged[@]}" --model-spec.norm-eps 0.01 2>log || fail "train with another epsilon"
+losses log >want3
+[ "$(wc -l <want3)" = 3 ] && ! diff -q want want3 >log || fail "the epsilon changes nothing"
+export CTITAN_PLUGIN_PATH=$dir/plugins
+moved/bin/ctitan train "${logged[@]}" --override.imports example_norm.wide_eps 2>log || fail "a plug-in in the program"
+grep -q 'Applied 13 override(s)' log || fail "the plug-in's nodes"
+losses log | diff - want3 || fail "the plug-in's losses in the program"
+./example "${settings[@]}" --dump-folder e --override.imports example_norm.wide_eps >out 2>err || fail "a plug-in in the library"
+losses out | diff - want3 || fail "the plug-in's losses in the library"
+
 if command -v python3 >/dev/null && [ ${#sanitize[@]} = 0 ]; then
     python3 -B "$src/examples/library/train.py" "${settings[@]}" --dump-folder c --override.imports npu_compat.npu_attention >out 2>err || fail "train.py"
     cut -d' ' -f1,2 want >w

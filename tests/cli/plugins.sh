@@ -12,7 +12,7 @@ command -v "$cc" >/dev/null || { echo "no compiler here"; exit 77; }
 export CTITAN_PLUGIN_PATH=$dir
 fail() { echo "$*"; cat "$dir/err" 2>/dev/null; exit 1; }
 
-build() { # build NAME ABI ENTRY REGISTERED_AS SETUP_END
+build() { # build NAME ABI ENTRY REGISTERED_AS SETUP_END [SIZE] [CALLS_ITSELF] [SETUP] [ANSWER]
     cat >"$dir/p.c" <<C
 #include "ctitan/component.h"
 static ct_class cls = {.name = "Plain$1"};
@@ -41,8 +41,8 @@ static ct_status setup(ct_registry *r, ct_err *err)
 }
 const ct_plugin_info *$3(void)
 {
-    static const ct_plugin_info info = {$2, sizeof(ct_plugin_info), "$1", "1", setup};
-    return &info;
+    static const ct_plugin_info info = {$2, ${6:-sizeof info}, "${7:-$1}", "1", ${8:-setup}};
+    return ${9:-&info};
 }
 C
     "$cc" -std=c17 -shared -fPIC -I "$root/include" -o "$dir/$1.so" "$dir/p.c"
@@ -52,6 +52,14 @@ build other CT_PLUGIN_ABI ct_plugin_entry other 'return CT_OK;'
 build abi 'CT_PLUGIN_ABI + 1' ct_plugin_entry abi 'return CT_OK;'
 build noentry CT_PLUGIN_ABI something_else noentry 'return CT_OK;'
 build half CT_PLUGIN_ABI ct_plugin_entry half 'return CT_FAIL(err, CT_ERR_STATE, "gave up half-way");'
+build size CT_PLUGIN_ABI ct_plugin_entry size 'return CT_OK;' 'sizeof info - 8'
+build name CT_PLUGIN_ABI ct_plugin_entry name 'return CT_OK;' '' stranger
+build nosetup CT_PLUGIN_ABI ct_plugin_entry nosetup 'return CT_OK;' '' '' 0
+build nothing CT_PLUGIN_ABI ct_plugin_entry nothing 'return CT_OK;' '' '' '' '(void)info.abi, NULL'
+build thief CT_PLUGIN_ABI ct_plugin_entry good 'return CT_OK;'
+build silent CT_PLUGIN_ABI ct_plugin_entry silent 'return CT_ERR_MEMORY;'
+sed 's/^static ct_status setup/extern int ct_of_no_version(void);\n&/; s/^    static const char \*const last/    CT_TRY((ct_status)ct_of_no_version());\n&/' "$dir/p.c" >"$dir/q.c"
+"$cc" -std=c17 -shared -fPIC -I "$root/include" -o "$dir/newer.so" "$dir/q.c"
 echo garbage >"$dir/garbage.so"
 
 run() {
@@ -77,6 +85,15 @@ refused 'abi' abi.all
 refused 'ct_plugin_entry' noentry.all
 refused 'gave up half-way' half.all
 refused 'garbage' garbage.all
+refused "size.so': its ct_plugin_info has [0-9]+ bytes, wanted [0-9]+" size.all
+refused "calls itself 'stranger', wanted 'name'" name.all
+refused 'has no setup function' nosetup.all
+refused 'gave nothing' nothing.all
+refused "registers the override 'good.all', wanted a name that begins with 'thief.'" thief.all
+refused 'setup failed: memory ran out' silent.all
+refused 'newer.so.*ct_of_no_version' newer.all
+# One that failed leaves no room taken: the next one in the same command works as ever, and what the failed one had registered is not there.
+refused "half.*gave up half-way" good.last half.all
 refused "good.nothing.*good.all, good.last" good.nothing
 refused 'nodot' nodot
 refused "good.all.*good.last|good.last.*good.all" good.all good.last
