@@ -3,7 +3,7 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 set(CT_SUFFIXES ${CMAKE_FIND_LIBRARY_SUFFIXES})
-if(CT_STATIC_DEPS)
+if(CT_PORTABLE)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a) # what pkg_check_modules looks for
 endif()
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)

@@ -27,15 +27,18 @@ list(REMOVE_DUPLICATES names)
 list(REMOVE_ITEM names "")
 list(SORT names)
 list(JOIN names ";\n    " lines)
-file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/libctitan.map CONTENT "CTITAN_${PROJECT_VERSION_MAJOR} {\n  global:\n    ${lines};\n  local:\n    *;\n};\n" @ONLY)
+# Engines (src/comm/module.h) are parts of the same version, and take what they need of the rooms comm and base.
+set(private "ct_bootstrap_*;\n    ct_comm_*;\n    cti_comm_*;\n    cti_parse_i64;\n    cti_now_ns;\n    cti_format_*")
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/libctitan.map CONTENT "CTITAN_${PROJECT_VERSION_MAJOR} {\n  global:\n    ${lines};\n  local:\n    *;\n};
+CTITAN_ENGINES_${PROJECT_VERSION} {\n  global:\n    ${private};\n};\n" @ONLY)
 
 add_library(ctitan_library SHARED ${CMAKE_BINARY_DIR}/public.c) # a library must have a file of its own: one that reads all headers
-# As in the program: plug-ins take these rooms' functions, so all of them are there, used or not.
+# As in the program: plug-ins and engines take these rooms' functions, so all of them are there, used or not.
 target_link_libraries(ctitan_library PRIVATE
-  -Wl,--whole-archive ct_base ct_ir ct_ops ct_config ct_component ct_library -Wl,--no-whole-archive ct_library)
+  -Wl,--whole-archive ct_base ct_ir ct_ops ct_config ct_component ct_comm ct_library -Wl,--no-whole-archive ct_library)
 # Calls within stay within, whatever the process defines; the threads that compute live as long as the process, and so does their code.
 target_link_options(ctitan_library PRIVATE -Wl,--version-script=${CMAKE_BINARY_DIR}/libctitan.map -Wl,-Bsymbolic -Wl,-z,nodelete)
-if(CT_STATIC_DEPS)
+if(CT_PORTABLE)
   # Distributions compile static libraries for programs. The one place where that cannot be part of a shared library is jansson's look at
   # `stdin`, for a name in its messages about streams, which nothing here reads from: it gets an object of ours.
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/stdin.c CONTENT "extern void *__wrap_stdin;\nvoid *__wrap_stdin;\n" @ONLY)
@@ -43,7 +46,7 @@ if(CT_STATIC_DEPS)
   target_link_options(ctitan_library PRIVATE -Wl,--wrap=stdin)
 endif()
 set_target_properties(ctitan_library PROPERTIES OUTPUT_NAME ctitan VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-                      LINKER_LANGUAGE CXX LINK_DEPENDS ${CMAKE_BINARY_DIR}/libctitan.map)
+                      LINKER_LANGUAGE C LINK_DEPENDS ${CMAKE_BINARY_DIR}/libctitan.map)
 # Always lib: it finds <prefix>/share/ctitan beside it.
 install(TARGETS ctitan_library LIBRARY DESTINATION lib)
 configure_file(${CMAKE_SOURCE_DIR}/cmake/ctitan.pc.in ${CMAKE_BINARY_DIR}/ctitan.pc @ONLY)

@@ -70,10 +70,31 @@ function(ct_engine path)
   install(TARGETS engine_${name} LIBRARY DESTINATION lib/ctitan/engines)
 endfunction()
 
+# The same from the objects of a room: MPI's and Gloo's own libraries are loaded with the module, not with the program. It finds the ones that a
+# package brings beside it, and they each other, by its DT_RPATH (which a DT_RUNPATH is not: it does not count for what they load).
+function(ct_engine_of_room path)
+  get_filename_component(name ${path} NAME)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/engine.c CONTENT "typedef int ct_nothing;\n" @ONLY) # a module must have a file of its own
+  add_library(engine_${name} MODULE ${CMAKE_BINARY_DIR}/engine.c)
+  set_target_properties(engine_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name} LINKER_LANGUAGE CXX
+                        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/ctitan/engines INSTALL_RPATH "$ORIGIN/..")
+  target_link_libraries(engine_${name} PRIVATE -Wl,--whole-archive $<TARGET_FILE:ct_comm_${name}> -Wl,--no-whole-archive ${CT_GLOO_LIB}
+                        -Wl,--disable-new-dtags)
+  if(CT_SANITIZE)
+    target_link_options(engine_${name} PRIVATE -fsanitize=${CT_SANITIZE})
+  endif()
+  add_dependencies(engine_${name} ct_comm_${name})
+  set_property(TARGET engine_${name} APPEND PROPERTY LINK_DEPENDS $<TARGET_FILE:ct_comm_${name}>)
+  install(TARGETS engine_${name} LIBRARY DESTINATION lib/ctitan/engines)
+endfunction()
+
 # Every room in one target, for the program and for tests that need all of it.
 function(ct_finish)
   add_library(ct_all INTERFACE)
   foreach(room ${CT_ROOMS})
+    if(room STREQUAL ct_comm_gloo) # a module
+      continue()
+    endif()
     target_link_libraries(ct_all INTERFACE ${room})
   endforeach()
 endfunction()

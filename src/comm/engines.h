@@ -10,7 +10,8 @@
 #include "comm/gloo/gloo_engine.h" /* layers: for the rooms above; comm itself does not include this */
 #endif
 
-/* name: "auto" (or NULL) takes local for one process and gloo for more. "mpi" is a module (comm/module.h), and local for one process.
+/* name: "auto" (or NULL) takes local for one process and gloo for more. "mpi" is local for one process. Both are modules
+ * (comm/module.h), but for tests that link the room comm/gloo.
  * Fails: CT_ERR_USAGE for an unknown name, CT_ERR_UNSUPPORTED for what this build lacks. */
 CT_MUST_CHECK static inline ct_status cti_comm_engine_pick(const char *name, int world_size,
                                                            const ct_comm_engine **out_engine, ct_err *err)
@@ -30,9 +31,7 @@ CT_MUST_CHECK static inline ct_status cti_comm_engine_pick(const char *name, int
     *out_engine = ct_comm_gloo_engine();
     return CT_OK;
 #else
-    return CT_FAIL(err, CT_ERR_UNSUPPORTED,
-                   "%d ranks need the comm engine 'gloo', which this build lacks (install libgloo-dev, build again)",
-                   world_size);
+    return cti_comm_module_load("gloo", "install libgloo-dev and build again, or take the engine mpi", out_engine, err);
 #endif
 }
 

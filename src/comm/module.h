@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engines that are shared objects of their own, so that the program does not link what only some sites have.
  *
- * lib/ctitan/engines/NAME.so beside bin/ or lib/ of what is installed defines `const ct_comm_engine *ct_comm_NAME_engine(void)`; it takes the program's own
- * functions (ct_err_set, ct_alloc_...), as plug-ins do. It is loaded when asked for, and stays until the process ends.
+ * <prefix>/lib/ctitan/engines/NAME.so, where <prefix>/bin holds the program or <prefix>/lib the library, defines
+ * `const ct_comm_engine *ct_comm_NAME_engine(void)`; it takes their functions (ct_err_set, ct_alloc_...), as plug-ins do. It is loaded when
+ * asked for, and stays until the process ends.
  */
 #ifndef CT_COMM_MODULE_H
 #define CT_COMM_MODULE_H

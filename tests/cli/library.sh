@@ -20,10 +20,24 @@ export PKG_CONFIG_PATH=$dir/moved/lib/pkgconfig LD_LIBRARY_PATH=$dir/moved/lib
 read -r -a flags <<<"$(pkg-config --cflags --libs ctitan)"
 "$cc" -std=c17 -Wall -Wextra -Wpedantic -Werror "${sanitize[@]}" "$src/examples/library/train.c" "${flags[@]}" -o example || fail "the example cannot be built"
 
-nm -D --defined-only moved/lib/libctitan.so | awk '$3 !~ /^(ct_[a-z0-9_]+@@CTITAN_0|CTITAN_0)$/' >out
-[ ! -s out ] || fail "exported, and not declared in include/ctitan"
+nm -D --defined-only moved/lib/libctitan.so >all
+awk '$3 !~ /^(ct_[a-z0-9_]+@@CTITAN_0|CTITAN_0|cti?_[a-z0-9_]+@@CTITAN_ENGINES_[0-9.]+|CTITAN_ENGINES_[0-9.]+)$/' all >out
+[ ! -s out ] || fail "exported, and neither declared in include/ctitan nor for engines"
+# What engines take is there, in the library as in the program.
+for engine in moved/lib/ctitan/engines/*.so; do
+    nm -D --undefined-only "$engine" | awk '$2 ~ /^cti?_/ { print $2 }' | sort >wanted
+    for host in moved/lib/libctitan.so moved/bin/ctitan; do
+        nm -D --defined-only $host | awk '{ sub(/@.*/, "", $3); print $3 }' | sort >there
+        comm -23 wanted there >out
+        [ -s wanted ] && [ ! -s out ] || fail "${engine##*/} finds not all in $host"
+    done
+done
+# A build's symbol versions are those of its machine: packages are made where they are old enough.
+if [ "$(getconf GNU_LIBC_VERSION | sed 's/.* 2\.//')" -le 36 ] && [ ${#sanitize[@]} = 0 ]; then
+    "$src/tools/check-elf" moved >out || fail "check-elf"
+fi
 for f in ct_run_open ct_run_step ct_run_close ct_registry_add_override ct_op_reshape ct_class_list; do
-    nm -D --defined-only moved/lib/libctitan.so | grep -q " $f@" || fail "$f is not exported"
+    grep -q " $f@" all || fail "$f is not exported"
 done
 
 settings=(--module llama3 --config llama3_debugmodel --training.steps 3 --training.local-batch-size 2 --training.seq-len 64 --debug.seed 5 --lr-scheduler.warmup-steps 1)
@@ -46,6 +60,12 @@ losses log >want2
 [ "$(wc -l <want2)" = 3 ] || fail "no losses in the log of two ranks"
 "$build/bin/ctitan" "${two[@]}" --no-python ./example "${settings[@]}" --dump-folder b2 >out 2>&1 || fail "the example, two ranks"
 losses out | diff - want2 || fail "the example's losses, two ranks"
+
+# Without the module of the engine: named, with its path.
+mv moved/lib/ctitan/engines engines
+"$build/bin/ctitan" "${two[@]}" --no-python ./example "${settings[@]}" --dump-folder b3 >out 2>&1 && fail "two ranks without an engine"
+grep -q "the comm engine 'gloo' cannot be loaded: .*moved/lib/../lib/ctitan/engines/gloo.so: .*install libgloo-dev" out || fail "what is said without the engine"
+mv engines moved/lib/ctitan/engines
 
 # A plug-in from the installed headers alone, loaded by the installed program and by the library.
 mkdir plugins
