@@ -57,6 +57,7 @@ typedef struct supervisor {
     bool has_verdict, again;    /* how it ended everywhere; all start again */
     int verdict_code;
     int64_t verdict_by_ns; /* 0: no limit */
+    bool is_alone;         /* the node that serves the meeting is gone */
     cti_run_watch watch;
     int64_t tick_at_ns;
     char cause[512]; /* of the end, for the files of the flight recorder */
@@ -298,9 +299,11 @@ static void send_rows(supervisor *s)
 static void on_verdict(supervisor *s, int code, bool again, const char *text)
 {
     s->has_verdict = true;
-    if (text[0] != '\0') {
+    if (code != 0) {
         cti_run_watch_take(&s->watch);
         send_rows(s);
+    }
+    if (text[0] != '\0') {
         (void)snprintf(s->cause, sizeof s->cause, "%s", text); /* cut where too long */
     }
     s->verdict_code = code;
@@ -315,11 +318,17 @@ static void on_verdict(supervisor *s, int code, bool again, const char *text)
     }
 }
 
+static void on_server_gone(supervisor *s)
+{
+    s->is_alone = true;
+    on_verdict(s, ct_status_exit_code(CT_ERR_PEER), false, "the node that serves the meeting is gone");
+}
+
 static void tell_nodes(supervisor *s, const char *kind, int code, const char *more)
 {
     s->told = true;
     if (!cti_meet_send_line(s->alloc, s->nodes->client.fd, "%s\t%d\t%d%s", kind, s->restart, code, more)) {
-        on_verdict(s, ct_status_exit_code(CT_ERR_PEER), false, "the node that serves the meeting is gone");
+        on_server_gone(s);
     }
 }
 
@@ -464,7 +473,7 @@ static void take_messages(supervisor *s)
         }
     }
     if (rc < 0 || (s->verdict_by_ns != 0 && cti_now_ns() >= s->verdict_by_ns && !s->has_verdict)) {
-        on_verdict(s, ct_status_exit_code(CT_ERR_PEER), false, "the node that serves the meeting is gone");
+        on_server_gone(s);
     }
 }
 
@@ -512,7 +521,7 @@ static void report(supervisor *s)
         }
     }
     if (s->watch.is_taken && s->n_signals == 0) {
-        cti_run_watch_report(&s->watch, s->nodes == NULL || serves, s->cause);
+        cti_run_watch_report(&s->watch, serves ? CTI_RUN_WATCH_ALL : s->is_alone ? CTI_RUN_WATCH_OWN : CTI_RUN_WATCH_FILES, s->cause);
     }
 }
 

@@ -190,8 +190,9 @@ bool cti_run_watch_wants_rows(const cti_run_watch *w)
     return w->rows != NULL && w->n_rows < w->world_size;
 }
 
-void cti_run_watch_report(cti_run_watch *w, bool all, const char *cause)
+void cti_run_watch_report(cti_run_watch *w, cti_run_watch_table table, const char *cause)
 {
+    const bool all = table == CTI_RUN_WATCH_ALL;
     bool any_known = false;
     const int first = all ? 0 : w->first_rank, n = w->rows == NULL ? 0 : all ? w->world_size : w->n;
     for (int r = 0; r < n; r++) {
@@ -201,14 +202,17 @@ void cti_run_watch_report(cti_run_watch *w, bool all, const char *cause)
             (void)snprintf(row->state, sizeof row->state, "not heard of"); /* fits */
         }
     }
-    if (!w->is_broken || !any_known) {
+    if ((!w->is_broken && table != CTI_RUN_WATCH_FILES) || !any_known) {
         return;
     }
     for (int r = 0; r < w->n; r++) {
         ct_err err = {0};
-        if (cti_flight_write_memory(w->alloc, w->ranks[r].fd, cause, &err) != CT_OK) {
+        if (cti_flight_write_memory(w->alloc, w->ranks[r].fd, w->rows[w->first_rank + r].state, cause, &err) != CT_OK) {
             fprintf(stderr, "ctitan run: the flight recorder of rank %d: %s\n", w->first_rank + r, err.message);
         }
+    }
+    if (table == CTI_RUN_WATCH_FILES) {
+        return;
     }
     cti_str text = {.alloc = w->alloc};
     cti_flight_table(w->rows + first, n, &text);
@@ -221,6 +225,6 @@ void cti_run_watch_report(cti_run_watch *w, bool all, const char *cause)
             break;
         }
     }
-    fprintf(stderr, "ctitan run: the ranks as they stood%s:\n%s", all ? "" : " on this host", cti_str_text(&text)); /* one write: unbuffered stderr, one call */
+    fprintf(stderr, "ctitan run: the ranks as they stood%s:\n%s", all ? "" : " on this host", cti_str_text(&text));
     cti_str_deinit(&text);
 }

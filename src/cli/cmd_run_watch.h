@@ -52,7 +52,9 @@ void cti_run_watch_ended(cti_run_watch *watch, int rank, bool is_killed, const c
 void cti_run_watch_add_row(cti_run_watch *watch, const char *line);
 /* Whether rows of other hosts are still to come. */
 bool cti_run_watch_wants_rows(const cti_run_watch *watch);
-/* Prints the table (all: of all hosts, else of this one), and writes the files of ranks that did not. Nothing where all is well. */
-void cti_run_watch_report(cti_run_watch *watch, bool all, const char *cause);
+/* Writes the files of ranks that did not, and prints the table: of all hosts, of this one, or (another host prints it) not. Nothing where
+ * all is well. */
+typedef enum cti_run_watch_table { CTI_RUN_WATCH_ALL, CTI_RUN_WATCH_OWN, CTI_RUN_WATCH_FILES } cti_run_watch_table;
+void cti_run_watch_report(cti_run_watch *watch, cti_run_watch_table table, const char *cause);
 
 #endif

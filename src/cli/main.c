@@ -10,6 +10,7 @@
 #include "cli/cmd_config.h"
 #include "cli/cmd_data.h"
 #include "cli/cmd_download_assets.h"
+#include "cli/cmd_flight_recorder.h"
 #include "cli/cmd_generate.h"
 #include "cli/cmd_overrides.h"
 #include "cli/cmd_plan.h"
@@ -29,6 +30,7 @@
     X("overrides", cti_cmd_overrides, "list the overrides of a plug-in")                                             \
     X("check-overrides", cti_cmd_check_overrides, "prove overrides equal to what they replace")                      \
     X("data", cti_cmd_data, "look at a data set, index it, turn it into tokens, see rows as training does")           \
+    X("flight-recorder", cti_cmd_flight_recorder, "which rank hung or died in which collective: reads what ranks left behind") \
     X("report", cti_cmd_report, "draw what runs left behind, and say where they part")                               \
     X("checkpoint", cti_cmd_checkpoint, "look at a checkpoint, or at what two of them differ in")                     \
     X("config", cti_cmd_config, "print every setting of a run with where it comes from")                             \

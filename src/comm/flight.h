@@ -27,10 +27,10 @@ typedef struct cti_flight_rank {
 /* Reads the memory behind fd; out->rank, out->state stay. False: the rank had not come that far. Nothing that it holds is trusted. */
 bool cti_flight_read_memory(int fd, cti_flight_rank *out);
 /* Writes the file of a rank that did not (it was killed). Does nothing where it did, or had none to write. */
-CT_MUST_CHECK ct_status cti_flight_write_memory(const ct_alloc *alloc, int fd, const char *cause, ct_err *err);
+CT_MUST_CHECK ct_status cti_flight_write_memory(const ct_alloc *alloc, int fd, const char *state, const char *cause, ct_err *err);
 /* The file: head and ring as lines of JSON. For recorder.c. */
-CT_MUST_CHECK ct_status cti_flight_write(const ct_alloc *alloc, const cti_recorder_head *head, const cti_record *ring, const char *cause,
-                                         ct_err *err);
+CT_MUST_CHECK ct_status cti_flight_write(const ct_alloc *alloc, const cti_recorder_head *head, const cti_record *ring, const char *state,
+                                         const char *cause, ct_err *err);
 /* Reads a file; *out_cause [size]. Fails: CT_ERR_FORMAT naming path and line. */
 CT_MUST_CHECK ct_status cti_flight_read_file(const ct_alloc *alloc, const char *path, cti_flight_rank *out, char *out_cause, size_t size,
                                              ct_err *err);

@@ -38,15 +38,15 @@ static json_t *group_json(const cti_recorder_group *g)
                      "first", (int)g->first, "stride", (int)g->stride, "last_number", (json_int_t)g->last_number);
 }
 
-static json_t *head_json(const cti_recorder_head *h, const char *cause, int64_t offset_us)
+static json_t *head_json(const cti_recorder_head *h, const char *state, const char *cause, int64_t offset_us)
 {
     json_t *groups = json_array();
     for (int i = 0; i < h->n_groups && groups != NULL; i++) {
         (void)json_array_append_new(groups, group_json(&h->groups[i]));
     }
-    return json_pack("{s:s, s:o, s:o, s:i, s:o, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "format", FORMAT,
+    return json_pack("{s:s, s:o, s:o, s:i, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "format", FORMAT,
                      "version", text(h->version), "run_id", text(h->run_id), "restart", (int)h->restart, "host", text(h->host), "rank",
-                     (int)h->rank, "world_size", (int)h->world_size, "pid", (int)h->pid, "engine", text(h->engine), "cause", text(cause),
+                     (int)h->rank, "world_size", (int)h->world_size, "pid", (int)h->pid, "engine", text(h->engine), "state", text(state), "cause", text(cause),
                      "step", (json_int_t)h->step, "doing", text(h->what), "since_us", (json_int_t)unix_us(h->since_ns, offset_us),
                      "limit_ms", (json_int_t)h->limit_ms, "written_us", (json_int_t)unix_us(cti_now_ns(), offset_us), "n_calls",
                      (json_int_t)h->n_begun, "ring", (json_int_t)h->n_records, "groups", groups);
@@ -67,12 +67,13 @@ static void add_record(cti_str *out, const cti_recorder_head *h, const cti_recor
                    unix_us(e->started_ns, offset_us), unix_us(e->ended_ns, offset_us));
 }
 
-ct_status cti_flight_write(const ct_alloc *alloc, const cti_recorder_head *h, const cti_record *ring, const char *cause, ct_err *err)
+ct_status cti_flight_write(const ct_alloc *alloc, const cti_recorder_head *h, const cti_record *ring, const char *state, const char *cause,
+                           ct_err *err)
 {
     const int64_t offset_us = cti_wall_ms() * 1000 - cti_now_ns() / 1000;
     cti_str out = {.alloc = alloc};
     char *line = NULL, folder[sizeof h->path];
-    json_t *json = head_json(h, cause, offset_us);
+    json_t *json = head_json(h, state, cause, offset_us);
     ct_status st = json == NULL ? CT_FAIL(err, CT_ERR_MEMORY, "no memory for the flight recorder's file")
                                 : cti_json_dump(alloc, json, 0, &line, err);
     json_decref(json);
@@ -164,7 +165,7 @@ bool cti_flight_read_memory(int fd, cti_flight_rank *out)
     return true;
 }
 
-ct_status cti_flight_write_memory(const ct_alloc *alloc, int fd, const char *cause, ct_err *err)
+ct_status cti_flight_write_memory(const ct_alloc *alloc, int fd, const char *state, const char *cause, ct_err *err)
 {
     cti_recorder_head head;
     int64_t size;
@@ -186,7 +187,7 @@ ct_status cti_flight_write_memory(const ct_alloc *alloc, int fd, const char *cau
             ring[i].id = 0;
         }
     }
-    const ct_status st = cti_flight_write(alloc, &head, ring, cause, err);
+    const ct_status st = cti_flight_write(alloc, &head, ring, state, cause, err);
     ct_alloc_free(alloc, ring);
     return st;
 }
@@ -316,12 +317,11 @@ ct_status cti_flight_read_file(const ct_alloc *alloc, const char *path, cti_flig
 
 ct_status cti_flight_pack(const ct_alloc *alloc, const cti_flight_rank *r, cti_str *out, ct_err *err)
 {
-    json_t *json = head_json(&r->head, "", 0);
+    json_t *json = head_json(&r->head, r->state, "", 0);
     char *line = NULL;
     if (json == NULL) {
         return CT_FAIL(err, CT_ERR_MEMORY, "no memory for the table of ranks");
     }
-    (void)json_object_set_new(json, "state", text(r->state));
     (void)json_object_set_new(json, "rank", json_integer(r->rank));
     (void)json_object_set_new(json, "known", json_boolean(r->is_known));
     (void)json_object_set_new(json, "broken", json_boolean(r->head.is_broken != 0));

@@ -225,7 +225,7 @@ ct_status cti_recorder_dump(cti_recorder *r, const char *cause, ct_err *err)
     r->head->is_broken = 1;
     const bool is_first = !r->head->is_dumped && r->head->path[0] != '\0';
     r->head->is_dumped = 1;
-    const ct_status st = is_first ? cti_flight_write(r->alloc, r->head, r->ring, cause, err) : CT_OK;
+    const ct_status st = is_first ? cti_flight_write(r->alloc, r->head, r->ring, "lost a rank", cause, err) : CT_OK;
     pthread_mutex_unlock(&r->lock);
     return st;
 }
