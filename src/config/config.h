@@ -148,6 +148,8 @@ CT_MUST_CHECK ct_status cti_config_file_json(ct_tree *tree, ct_component *root, 
                                              json_t **out_json, ct_err *err);
 CT_MUST_CHECK ct_status cti_config_file_yaml(ct_tree *tree, ct_component *root, const char *module, const char *config,
                                              cti_str *out, ct_err *err);
+/* Lines "path=value" of the settings that all ranks of a run must have alike, and "path=class" of their components. */
+CT_MUST_CHECK ct_status cti_config_shared(ct_tree *tree, ct_component *root, cti_str *out, ct_err *err);
 /* Hash of class names and of all CT_SET_PLAN values: equal hashes, equal plan. 32 hex digits and NUL. */
 CT_MUST_CHECK ct_status cti_config_plan_hash(ct_tree *tree, ct_component *root, char out_hex[33], ct_err *err);
 

@@ -310,6 +310,45 @@ ct_status cti_config_changes(ct_tree *tree, ct_component *root, const json_t *sa
     return cti_str_check(out, err);
 }
 
+/* Ranks that differ in them would call different collectives, or train different models. Paths may differ from host to host. */
+static bool is_shared(const cti_setting *s)
+{
+    static const char *const sections[] = {"training.", "optimizer.", "lr_scheduler.", "checkpoint.", "validator.", "debug.seed"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+        is = is || cti_starts_with(s->path, sections[i]);
+    }
+    return (s->field->flags & CT_SET_PLAN) != 0 || (is && s->field->kind != CT_FIELD_STR && (s->field->flags & CTI_SET_NO_EFFECT) == 0);
+}
+
+ct_status cti_config_shared(ct_tree *tree, ct_component *root, cti_str *out, ct_err *err)
+{
+    cti_settings settings;
+    const ct_component *last = NULL;
+    CT_TRY(cti_settings_list(tree, root, &settings, err));
+    for (size_t i = 0; i < settings.n; i++) {
+        const cti_setting *s = &settings.items[i];
+        const char *dot = strrchr(s->path, '.');
+        if (s->component != last && dot != NULL) {
+            cti_str_printf(out, "%.*s=%s\n", (int)(dot - s->path), s->path, s->component->cls->name);
+        }
+        last = s->component;
+        if (!is_shared(s)) {
+            continue;
+        }
+        const char *value = ct_field_text(s->field, s->component->values, ct_tree_arena(tree), err);
+        if (value == NULL) {
+            return CT_ERR_MEMORY;
+        }
+        cti_str_printf(out, "%s=", s->path);
+        for (const char *p = value; *p != '\0'; p++) {
+            cti_str_add_char(out, *p == '\n' ? ' ' : *p);
+        }
+        cti_str_add_char(out, '\n');
+    }
+    return cti_str_check(out, err);
+}
+
 /* ---- hash of the plan ------------------------------------------------------------------------------------------ */
 
 static ct_status add_plan(ct_tree *tree, const ct_component *component, cti_str *out, ct_err *err)

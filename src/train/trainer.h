@@ -8,6 +8,7 @@
  *   trainer_data.c    settings -> sources and loader         checkpoint_glue.c   where a run begins
  *   generate.c        text from a checkpoint                 override_check.c   overrides proved equal before use
  *   run_shape.c       what the settings say of a step        planner.c     what a run would take; targets.c: devices
+ *   same.c            ranks that are other programs, or have other settings, are told
  *   observe.c         records: CSV, TensorBoard, trace, profile, progress
  *
  *     cti_trainer *t;
@@ -143,6 +144,10 @@ CT_MUST_CHECK ct_status cti_trainer_open_loader(cti_trainer *trainer, int64_t n_
 int64_t cti_trainer_loader_bytes(const cti_trainer *trainer);
 /* Logs how many documents this rank has read, what was repaired, dropped and skipped. when: "first pass". */
 void cti_trainer_log_data(const cti_trainer *trainer, const char *when);
+
+/* Fails with CT_ERR_USAGE on all ranks, naming the first settings that differ, where a rank is another program or has other settings than
+ * rank 0 has (those that all must share). */
+CT_MUST_CHECK ct_status cti_trainer_check_same(cti_trainer *trainer, ct_err *err);
 
 /* Over the data ranks, in their order, from all ranks (those that share rows have the same): out [dp degree * n]. */
 CT_MUST_CHECK ct_status cti_data_gather(cti_trainer *trainer, const int64_t *mine, int64_t *out, int64_t n, ct_err *err);

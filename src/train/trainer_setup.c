@@ -86,14 +86,6 @@ static ct_status open_ranks(cti_trainer *t, ct_err *err)
     return CT_OK;
 }
 
-/* Settings that shape the plan must be the same everywhere. */
-static ct_status check_same_plan(cti_trainer *t, ct_err *err)
-{
-    char hash[33];
-    CT_TRY(cti_config_plan_hash(t->o.run->tree, t->root, hash, err));
-    return ct_comm_check_same(t->world, hash, sizeof hash, "the settings that shape the plan", err);
-}
-
 static ct_status print_config(cti_trainer *t, ct_err *err)
 {
     const cti_debug_config *debug = CTI_SECTION(t->root, "debug", debug);
@@ -432,7 +424,7 @@ static ct_status setup(cti_trainer *t, ct_err *err)
     CT_TRY(st);
     CT_TRY(print_config(t, err));
     CT_TRY(apply_overrides(t, err));
-    CT_TRY(check_same_plan(t, err));
+    CT_TRY(cti_trainer_check_same(t, err));
     const int64_t build_start = CTI_PHASE_BEGIN(t, "model_parallelism_init");
     const ct_status built = build_model(t, err);
     CTI_PHASE_END(t, "model_parallelism_init", build_start, built == CT_OK);

@@ -83,6 +83,6 @@ if [ "${engines[-1]}" = mpi ]; then
         -n 1 "$bin" train "${train[@]}" "${two[@]}" --comm.engine mpi --dump-folder wrong --training.seq-len 32 >log.wrong 2>&1
     code=$?
     [ $code = 2 ] || fail "settings that differ: exit code $code"
-    grep -q 'the settings that shape the plan: rank 1 and rank 0 differ' log.wrong || fail "settings that differ: not named"
+    grep -q 'all ranks must have the same program and settings: ' log.wrong || fail "settings that differ: not named"
 fi
 echo "torchrun's variables, mpirun's and srun's, mpirun over ${engines[*]}: as ctitan run"
