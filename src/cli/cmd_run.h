@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `ctitan run`: what torchrun is. cmd_run.c reads the command line, cmd_run_supervise.c starts and watches the ranks of this host,
- * cmd_run_lines.c carries their lines, cmd_run_nodes.c meets the launchers of other hosts (comm/meet.h).
+ * cmd_run_lines.c carries their lines, cmd_run_watch.c sees who hangs, cmd_run_nodes.c meets the launchers of other hosts (comm/meet.h).
  *
  *     ctitan run --nproc_per_node=4 --local-ranks-filter 0 --tee 3 -m torchtitan.train --module llama3 ...
  */

@@ -33,6 +33,7 @@ enum {
 
 typedef struct rank_state {
     pid_t pid; /* 0: ended */
+    bool stopped; /* by a signal */
     int exit_code;
     cti_run_stream streams[2];
 } rank_state;
@@ -242,6 +243,7 @@ static ct_status start_rank(supervisor *s, int rank, ct_err *err)
         } else {
             (void)setpgid(pid, pid); /* as the child does: whoever is first */
             s->ranks[rank].pid = pid;
+            s->ranks[rank].stopped = false;
             cti_run_watch_started(&s->watch, rank, pid);
             s->n_running++;
         }
@@ -283,6 +285,19 @@ static const char *signal_name(int number, char buf[32])
     return buf;
 }
 
+/* The ranks that outlive a failed one: asked, and soon no longer asked. One that is stopped cannot answer. */
+static void end_ranks(supervisor *s)
+{
+    const int64_t soon = cti_now_ns() + (int64_t)FAILURE_GRACE_MS * 1000000;
+    signal_all(s, SIGTERM);
+    for (int r = 0; r < s->o->n_ranks; r++) {
+        if (s->ranks[r].pid > 0 && s->ranks[r].stopped) {
+            (void)kill(-s->ranks[r].pid, SIGKILL); /* gone already: nothing to do */
+        }
+    }
+    s->kill_at_ns = s->kill_at_ns == 0 || soon < s->kill_at_ns ? soon : s->kill_at_ns;
+}
+
 /* What is known of the ranks of this host, to the one that prints the table. */
 static void send_rows(supervisor *s)
 {
@@ -312,9 +327,7 @@ static void on_verdict(supervisor *s, int code, bool again, const char *text)
         fprintf(stderr, "ctitan run: %s%s\n", text, s->n_running > 0 ? "; ending the ranks of this node" : "");
     }
     if (s->n_running > 0) {
-        signal_all(s, SIGTERM);
-        const int64_t soon = cti_now_ns() + (int64_t)FAILURE_GRACE_MS * 1000000;
-        s->kill_at_ns = s->kill_at_ns == 0 || soon < s->kill_at_ns ? soon : s->kill_at_ns;
+        end_ranks(s);
     }
 }
 
@@ -390,8 +403,7 @@ static void on_exit_of(supervisor *s, int rank, int status)
     cti_run_watch_take(&s->watch);
     cti_run_stream_show_tail(&r->streams[1]);
     tell_failure(s, rank, status, pid);
-    signal_all(s, SIGTERM);
-    s->kill_at_ns = cti_now_ns() + (int64_t)FAILURE_GRACE_MS * 1000000;
+    end_ranks(s);
 }
 
 /* Ranks that a signal killed first: where several ended since the last look, they are the cause, and the others lost a peer. What a
@@ -404,6 +416,7 @@ static void reap(supervisor *s)
         char name[32];
         if (pid != 0 && waitid(P_PID, (id_t)pid, &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 && info.si_pid == pid) {
             const bool stopped = info.si_code == CLD_STOPPED;
+            s->ranks[r].stopped = stopped;
             cti_run_watch_stopped(&s->watch, r, stopped);
             fprintf(stderr, "ctitan run: rank %d (local rank %d, pid %d) on %s %s%s\n", s->first_rank + r, r, (int)pid, s->host,
                     stopped ? "was stopped by " : "goes on", stopped ? signal_name(info.si_status, name) : "");

@@ -47,6 +47,24 @@ ends 20
 [ $code != 0 ] || fail 'exit 0'
 grep -qE 'ERROR - step [0-9]+: .*(all_reduce|all_gather|reduce_scatter|barrier).*: rank 1 did not answer within 3000 ms' log || fail 'who, what and when'
 ! ls still/checkpoint/step-* 2>/dev/null || fail 'a checkpoint'
+# One table says who stood where, and the files of the flight recorder who lacks which call; that of the rank that stood still is there, too.
+[ "$(grep -c 'the ranks as they stood' log)" = 1 ] && grep -qE '^ +1 +[^ ]+ +stopped +[0-9]+ ' log || fail 'no table'
+grep -qE "^  [a-z_]+ [0-9]+ of '[a-z_]+'.*: ranks 0, 2 called it; rank 1 did not" log || fail 'who lacks which call'
+"$bin" flight-recorder still/comm_traces >table || fail 'the files are not read'
+grep -q '3 of 3 ranks left a file' table && grep -qE ': ranks 0, 2 called it; rank 1 did not' table || { cat table; fail 'the files say otherwise'; }
+
+# For less than the limit: it is told, and goes on.
+more=(--comm.trace-buf-size 0)
+start pause --nproc_per_node 2 --rdzv_endpoint=localhost:0
+kill -STOP "$(rank 1)"
+until grep -q '^ctitan run: rank 1 .* was stopped by SIGSTOP' log; do kill -0 $pid || fail 'ended'; done
+kill -CONT "$(rank 1)"
+until grep -q '^ctitan run: rank 1 .* goes on' log; do kill -0 $pid || fail 'ended'; done
+lines=$(wc -l <log)
+until tail -n +"$lines" log | grep -q 'step: '; do kill -0 $pid || fail 'ended'; done
+kill -TERM $pid
+ends 20
+[ $code = 75 ] && [ ! -e pause/comm_traces ] || fail "exit $code, or a flight recorder that is off wrote"
 
 # Killed: at once, not at the end of the limit of 100 seconds.
 more=()
