@@ -490,6 +490,19 @@ static void take_messages(supervisor *s)
     }
 }
 
+/* Rows of other hosts that have come. False: no more will. */
+static bool take_rows(supervisor *s)
+{
+    cti_meet_message m;
+    int rc;
+    while ((rc = cti_meet_take(&s->nodes->client, &m)) > 0) {
+        if (m.kind == CTI_MEET_ROW) {
+            cti_run_watch_add_row(&s->watch, m.text);
+        }
+    }
+    return rc == 0;
+}
+
 static int poll_timeout_ms(const supervisor *s)
 {
     const bool kills = s->kill_at_ns != 0 && s->n_running > 0;
@@ -520,16 +533,9 @@ static void report(supervisor *s)
 {
     const bool serves = s->nodes == NULL || s->nodes->server != NULL;
     const int64_t until_ns = cti_now_ns() + (int64_t)ROWS_WAIT_MS * 1000000;
-    while (s->nodes != NULL && serves && s->watch.is_taken && cti_run_watch_wants_rows(&s->watch) && cti_now_ns() < until_ns) {
-        cti_meet_message m;
-        int rc;
-        while ((rc = cti_meet_take(&s->nodes->client, &m)) > 0) {
-            if (m.kind == CTI_MEET_ROW) {
-                cti_run_watch_add_row(&s->watch, m.text);
-            }
-        }
+    while (s->nodes != NULL && serves && s->watch.is_taken && take_rows(s) && cti_run_watch_wants_rows(&s->watch) && cti_now_ns() < until_ns) {
         struct pollfd p = {.fd = s->nodes->client.fd, .events = POLLIN};
-        if (rc < 0 || poll(&p, 1, (int)((until_ns - cti_now_ns()) / 1000000) + 1) < 0) {
+        if (poll(&p, 1, (int)((until_ns - cti_now_ns()) / 1000000) + 1) < 0) {
             break;
         }
     }
@@ -541,13 +547,15 @@ static void report(supervisor *s)
 /* Until all ranks have ended and, with several nodes, the verdict is there. */
 static ct_status watch(supervisor *s, ct_err *err)
 {
+    bool rows_over = false;
     while (s->n_running > 0 || (s->nodes != NULL && !s->has_verdict)) {
         nfds_t n = 0;
         s->polls[n++] = (struct pollfd){.fd = s->signal_fd, .events = POLLIN};
         for (int i = 0; i < 2 * s->o->n_ranks; i++) {
             s->polls[n++] = (struct pollfd){.fd = s->ranks[i / 2].streams[i % 2].pipe_fd, .events = POLLIN};
         }
-        s->polls[n++] = (struct pollfd){.fd = s->nodes != NULL && !s->has_verdict ? s->nodes->client.fd : -1, .events = POLLIN};
+        const bool hears = s->nodes != NULL && (!s->has_verdict || (s->nodes->server != NULL && !rows_over));
+        s->polls[n++] = (struct pollfd){.fd = hears ? s->nodes->client.fd : -1, .events = POLLIN};
         if (poll(s->polls, n, poll_timeout_ms(s)) < 0 && errno != EINTR) {
             return CT_FAIL(err, CT_ERR_IO, "waiting for the ranks failed: %s", strerror(errno));
         }
@@ -565,6 +573,8 @@ static ct_status watch(supervisor *s, ct_err *err)
         }
         if (s->nodes != NULL && !s->has_verdict) {
             take_messages(s);
+        } else if (hears) {
+            rows_over = !take_rows(s);
         }
         if (s->kill_at_ns != 0 && s->n_running > 0 && cti_now_ns() >= s->kill_at_ns) {
             signal_all(s, SIGKILL);

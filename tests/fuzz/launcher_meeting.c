@@ -11,12 +11,13 @@
 #include "comm/store.h"
 #include "fuzz/fuzz.h"
 
-#define JOINED(rank, host) "JOIN\t1\tv\trun\t2\t" rank "\t1\t1\t" host "\n"
+#define JOINED(rank, host) "JOIN\t2\tv\trun\t2\t" rank "\t1\t1\t" host "\n"
 
 static const char *const words[] = {"JOIN", "READY\t0\t0\n", "READY\t1\t0\n", "DONE\t0\t0\n", "DONE\t0\t75\n", "FAILED\t0\t9\twhy\n",
-                                    "FAILED\t0\t75\twhy\n", "STOP\n", "\n", "\t", "-1", "4096", JOINED("0", "x"), "2147483648"};
+                                    "FAILED\t0\t75\twhy\n", "STOP\n", "\n", "\t", "-1", "4096", JOINED("0", "x"), "2147483648", "ROW\t{}\t\n"};
 static const char *const samples[] = {JOINED("1", "b") "READY\t0\t0\nDONE\t0\t0\n", JOINED("-1", "b") "READY\t0\t0\nFAILED\t0\t9\trank 1\n",
-                                      JOINED("1", "b") "READY\t0\t0\nFAILED\t0\t9\trank 1\nREADY\t1\t0\nSTOP\nDONE\t1\t75\n"};
+                                      JOINED("1", "b") "READY\t0\t0\nFAILED\t0\t9\trank 1\nREADY\t1\t0\nSTOP\nDONE\t1\t75\n",
+                                      JOINED("1", "b") "READY\t0\t0\nFAILED\t0\t9\trank 1\nROW\t{\"rank\": 1}\t\nROW\t{}\t{}\n"};
 
 /* Takes what is there, for time_ms at most, up to a message of that kind. */
 static bool heard(cti_meet_client *client, cti_meet_kind kind, int time_ms)
@@ -48,7 +49,7 @@ static void test_server(void **state)
         assert_int_equal(cti_meet_server_start(alloc, listen_fd, &rules, &server, &own_fd, &err), CT_OK);
         cti_meet_client own;
         cti_meet_client_init(&own, alloc, own_fd);
-        assert_true(cti_meet_send_line(alloc, own_fd, "JOIN\t1\tv\trun\t2\t0\t1\t1\ta"));
+        assert_true(cti_meet_send_line(alloc, own_fd, "JOIN\t2\tv\trun\t2\t0\t1\t1\ta"));
         assert_true(heard(&own, CTI_MEET_WELCOME, 60000));
         assert_true(cti_meet_send_line(alloc, own_fd, "READY\t0\t29400"));
 
@@ -78,7 +79,7 @@ static void test_server(void **state)
 static void test_client(void **state)
 {
     (void)state;
-    static const char text[] = "WELCOME\nSTART\t0\t1\t4\t8\t10.0.0.1\t29400\nSTOP\nEND\t0\t137\t1\t0\trank 3 on b\nREFUSED\tno\n";
+    static const char text[] = "WELCOME\nSTART\t0\t1\t4\t8\t10.0.0.1\t29400\nSTOP\nEND\t0\t137\t1\t0\trank 3 on b\nROW\t{\"rank\": 1}\t{}\nREFUSED\tno\n";
     const ct_alloc *alloc = ct_alloc_system();
     for (fuzz_case c = fuzz_begin("launcher_messages", 20000); fuzz_next(&c);) {
         int pair[2];
