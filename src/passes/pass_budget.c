@@ -18,6 +18,8 @@
  * devices of train/targets.c; constants, so that all ranks choose alike. */
 static const double flops_per_byte = 64.0, flops_per_sent_byte = 1024.0;
 
+enum { NO_READER = -1, MANY_READERS = -2 };
+
 enum { MOST_WEIGHED = 14 }; /* nodes of which all 2^n choices are weighed */
 
 typedef struct thing { /* a value of the block with memory of its own, that may be kept or made again */
@@ -61,6 +63,7 @@ typedef struct chooser {
     uint8_t *keep;     /* per value */
     int32_t *thing_of; /* per value: its thing in the block being read, -1 */
     uint8_t *is_read;  /* per value: by the backward program */
+    ct_node_id *reader; /* per value: the one node that reads it, once */
     block *blocks;
     int32_t n_blocks;
 } chooser;
@@ -74,10 +77,10 @@ double cti_recompute_cost(const ct_graph *g, const ct_node *node)
 }
 
 /* A product that a sum is to swallow (pass_fuse) has no value of its own to keep: keeping it would round it. */
-static bool is_swallowed(const ct_graph *g, const ct_node *node)
+static bool is_swallowed(const chooser *c, const ct_node *node)
 {
-    const ct_node *reader = (ct_op_row(node->op)->flags & CT_OP_ADDEND) != 0 ? cti_only_reader(g, node->out[0]) : NULL;
-    return reader != NULL && reader->op == CT_OP_add;
+    const ct_node_id reader = (ct_op_row(node->op)->flags & CT_OP_ADDEND) != 0 ? c->reader[node->out[0]] : NO_READER;
+    return reader >= 0 && ct_graph_node_c(c->g, reader)->op == CT_OP_add;
 }
 
 /* A node of which an output is kept in any case makes the others then too. */
@@ -98,7 +101,7 @@ static ct_status read_piece(chooser *c, block *b, ct_node_id id, ct_err *err)
     const ct_node *node = ct_graph_node_c(c->g, id);
     piece *p = &b->pieces[b->n_pieces];
     *p = (piece){.node = id, .op = node->op, .cost = cti_recompute_cost(c->g, node), .first_thing = b->n_things, .n_things = node->n_out,
-                 .may_keep = !is_swallowed(c->g, node)};
+                 .may_keep = !is_swallowed(c, node)};
     p->reads = ct_arena_alloc(c->arena, (size_t)(node->n_in + 1) * sizeof *p->reads, err);
     if (p->reads == NULL) {
         return CT_ERR_MEMORY;
@@ -358,9 +361,10 @@ static ct_status choose(chooser *c, double budget, ct_err *err)
     double all = 0.0; /* bytes where nothing is made again */
     for (int32_t i = 0; i < n; i++) {
         const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
-        for (int32_t k = 0; k < node->n_in && node->program == CT_PROGRAM_BACKWARD; k++) {
+        for (int32_t k = 0; k < node->n_in; k++) {
             if (node->in[k] >= 0) {
-                c->is_read[cti_root_value(g, node->in[k])] = 1;
+                c->is_read[cti_root_value(g, node->in[k])] |= node->program == CT_PROGRAM_BACKWARD;
+                c->reader[node->in[k]] = c->reader[node->in[k]] == NO_READER ? ct_graph_order(g)[i] : MANY_READERS;
             }
         }
     }
@@ -409,16 +413,19 @@ ct_status cti_budget_keep(ct_graph *g, double budget, uint8_t *keep, ct_err *err
     chooser c = {.g = g, .arena = ct_graph_arena(g), .keep = keep};
     c.thing_of = CT_NEW_ARRAY(alloc, int32_t, n_values + 1, err);
     c.is_read = CT_NEW_ARRAY(alloc, uint8_t, n_values + 1, err);
+    c.reader = CT_NEW_ARRAY(alloc, ct_node_id, n_values + 1, err);
     c.blocks = CT_NEW_ARRAY(alloc, block, ct_graph_order_len(g) + 1, err);
     ct_status st = CT_ERR_MEMORY;
-    if (c.thing_of != NULL && c.is_read != NULL && c.blocks != NULL) {
+    if (c.thing_of != NULL && c.is_read != NULL && c.reader != NULL && c.blocks != NULL) {
         for (int32_t v = 0; v < n_values; v++) {
             c.thing_of[v] = -1;
+            c.reader[v] = NO_READER;
         }
         st = choose(&c, budget, err);
     }
     ct_alloc_free(alloc, c.thing_of);
     ct_alloc_free(alloc, c.is_read);
+    ct_alloc_free(alloc, c.reader);
     ct_alloc_free(alloc, c.blocks);
     return st;
 }

@@ -30,7 +30,7 @@
 #include "train/step.h"
 #include "train/validate.h"
 
-#define CTI_HOST_ALLOWANCE_BYTES ((int64_t)64 << 20)
+#define CTI_HOST_REST_BYTES ((int64_t)6 << 20) /* code and tables that the first step touches, the loader's and the writer's thread: as measured (cli.memory) */
 
 typedef struct cti_trainer_options {
     const ct_alloc *alloc;
@@ -102,6 +102,7 @@ typedef struct cti_trainer {
     int64_t local_valid;      /* labels of the step that count: this rank's, and of all ranks */
     int64_t global_valid;
     cti_metrics metrics;
+    int64_t host_bytes;       /* in memory beside the block, before the first step */
     int folder_lock;          /* of the checkpoint folder, on rank 0 of a run that saves; -1 */
     ct_ckpt_steps damaged;    /* checkpoints that resuming passed over; -1: replaced since; rank 0's */
     cti_observer *observer;   /* owns; NULL: no records */

@@ -304,6 +304,7 @@ static ct_status build_model(cti_trainer *t, ct_err *err)
     const ct_plan_item items[2] = {{t->step->graph, keep, CTI_STEP_KEEPS},
                                    {eval != NULL ? eval->graph : NULL, eval != NULL ? &eval->loss : NULL, 1}};
     ct_err why = {0};
+    t->host_bytes = cti_rss_bytes(); /* without the block */
     const ct_status st = cti_engine_create(t->alloc, backend, items, eval != NULL ? 2 : 1, t->axis, &t->engine, &why);
     if (st != CT_OK) {
         return st == CT_ERR_MEMORY ? refuse_too_large(t, backend, &why, err) : CT_FAIL(err, st, "%s", why.message);
@@ -397,13 +398,15 @@ static ct_status make_batches(cti_trainer *t, ct_err *err)
     return CT_OK;
 }
 
-/* What the host holds beside the device's block; the allowance is for the program, its libraries, the tokenizer and the graph. */
+/* What the host holds beside the device's block: the program, its libraries and the graph, as measured before the block was taken, and what
+ * tokenizer and data added; batches; what comes later. Of a mapped corpus any part may be in memory, which the system takes back. */
 static void log_host_memory(const cti_trainer *t)
 {
-    char batches[32], corpus[32], allowance[32];
-    CT_INFO(t->log, "Host memory beside it: batches %s, corpus %s (read piece by piece), allowance %s",
-            cti_format_bytes(cti_trainer_loader_bytes(t), batches),
-            cti_format_bytes(ct_sources_size_bytes(&t->sources), corpus), cti_format_bytes(CTI_HOST_ALLOWANCE_BYTES, allowance));
+    char program[32], batches[32], corpus[32], all[32];
+    const int64_t beside = t->host_bytes + cti_trainer_loader_bytes(t) + CTI_HOST_REST_BYTES;
+    CT_INFO(t->log, "Host memory beside it: program, graph and tokenizer %s, batches %s, corpus %s (read piece by piece); the process takes some %s",
+            cti_format_bytes(t->host_bytes, program), cti_format_bytes(cti_trainer_loader_bytes(t), batches),
+            cti_format_bytes(ct_sources_size_bytes(&t->sources), corpus), cti_format_bytes(t->engine->plan->total_bytes + beside, all));
 }
 
 static ct_status setup(cti_trainer *t, ct_err *err)
@@ -435,10 +438,12 @@ static ct_status setup(cti_trainer *t, ct_err *err)
     if (debug->print_shards) {
         cti_log_shards(t->log, t);
     }
+    const int64_t built_bytes = cti_rss_bytes();
     CT_TRY(open_tokenizer(t, err));
     CT_TRY(cti_trainer_open_sources(t, err));
     CT_TRY(cti_validator_open(t, err));
     CT_TRY(make_batches(t, err));
+    t->host_bytes += cti_max_i64(0, cti_rss_bytes() - built_bytes);
     CT_TRY(init_weights(t, err)); /* which takes time: what can be refused has been by now */
     log_host_memory(t);
     if (checkpoint->enable) {
