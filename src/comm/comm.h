@@ -166,5 +166,8 @@ typedef struct ct_comm_stats {
     } op[CT_COMM_OP_COUNT];
 } ct_comm_stats;
 void ct_comm_get_stats(const ct_comm *comm, ct_comm_stats *out_stats);
+/* sent_bytes that one call adds on member `rank` of n where the engine has no collectives of its own (gloo, mpi): for plans. all_reduce,
+ * all_gather, reduce_scatter and all_to_all of `count` as in the calls above; others: 0. */
+int64_t ct_comm_built_sent_bytes(ct_comm_op op, int n, int rank, int64_t count, ct_dtype dtype);
 
 #endif

@@ -31,11 +31,16 @@ static ct_status reserve_scratch(ct_comm *comm, ct_err *err)
     return comm->scratch == NULL ? CT_ERR_MEMORY : CT_OK;
 }
 
-/* Elements per member that one round of a reduction stages. */
-static int64_t piece_elements(const ct_comm *comm, size_t size)
+/* Elements per member of n that one round of a reduction stages. */
+static int64_t piece_elements(int n, size_t size)
 {
-    int64_t n = (int64_t)(CTI_COMM_SCRATCH_BYTES / size / (size_t)comm->desc.size);
-    return n > 64 ? n / 64 * 64 : cti_max_i64(n, 1);
+    int64_t most = (int64_t)(CTI_COMM_SCRATCH_BYTES / size / (size_t)n);
+    return most > 64 ? most / 64 * 64 : cti_max_i64(most, 1);
+}
+
+static bool is_small_all_reduce(int n, size_t size_bytes)
+{
+    return size_bytes <= SMALL_ALL_REDUCE_BYTES && size_bytes <= CTI_COMM_SCRATCH_BYTES / (size_t)n;
 }
 
 /* Sends piece j ([starts[j], +lengths[j]) of in) to member j, receives the others' pieces of ours and adds them up into
@@ -86,7 +91,7 @@ ct_status cti_built_reduce_scatter(cti_comm_call *call, const void *in, void *ou
         return CT_OK;
     }
     CT_TRY(reserve_scratch(comm, err));
-    int64_t piece = piece_elements(comm, size);
+    int64_t piece = piece_elements(comm->desc.size, size);
     uint64_t step = 0;
     for (int64_t done = 0; done < count; done += piece, step++) {
         int64_t length = cti_min_i64(piece, count - done);
@@ -130,10 +135,10 @@ ct_status cti_built_all_reduce(cti_comm_call *call, const void *in, void *out, i
     }
     CT_TRY(reserve_scratch(comm, err));
     size_t size_bytes = (size_t)count * size;
-    if (size_bytes <= SMALL_ALL_REDUCE_BYTES && size_bytes <= CTI_COMM_SCRATCH_BYTES / (size_t)n) {
+    if (is_small_all_reduce(n, size_bytes)) {
         return all_reduce_small(call, in, out, count, dtype, op, err);
     }
-    int64_t whole = piece_elements(comm, size) * n;
+    int64_t whole = piece_elements(n, size) * n;
     uint64_t step = 0;
     for (int64_t done = 0; done < count; done += whole, step += 2) {
         int64_t span = cti_min_i64(whole, count - done);
@@ -234,4 +239,35 @@ ct_status cti_built_barrier(cti_comm_call *call, ct_err *err)
         CT_TRY(cti_comm_flush(call, err));
     }
     return CT_OK;
+}
+
+/* ---- what they send ---- */
+
+static int64_t all_reduce_elements(int n, int rank, int64_t count, size_t size)
+{
+    const int64_t whole = piece_elements(n, size) * n, n_full = count / whole, span = count % whole;
+    const pieces p = {.stride = cti_ceil_div(span, n), .length = cti_ceil_div(span, n), .limit = span};
+    const int64_t mine = length_of(&p, rank);
+    /* A round sends the others' pieces to be added, then the own sum to all. */
+    return n_full * 2 * (whole / n) * (n - 1) + (span - mine) + (n - 1) * mine;
+}
+
+int64_t ct_comm_built_sent_bytes(ct_comm_op op, int n, int rank, int64_t count, ct_dtype dtype)
+{
+    const int64_t size = (int64_t)ct_dtype_size_bytes(dtype);
+    switch (op) {
+    case CT_COMM_ALL_REDUCE:
+        return is_small_all_reduce(n, (size_t)(count * size)) ? (n - 1) * count * size
+                                                              : all_reduce_elements(n, rank, count, (size_t)size) * size;
+    case CT_COMM_ALL_GATHER:
+    case CT_COMM_REDUCE_SCATTER:
+    case CT_COMM_ALL_TO_ALL:
+        return (n - 1) * count * size;
+    case CT_COMM_BROADCAST:
+    case CT_COMM_EXCHANGE:
+    case CT_COMM_BARRIER:
+    case CT_COMM_OP_COUNT:
+        break;
+    }
+    return 0;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "comm/comm.h"
 #include "model/model.h"
 #include "ops/ops.h"
 #include "runtime/runtime.h"
@@ -84,6 +85,7 @@ fail:
 
 typedef struct rates {
     double flops, memory_bytes_s, link_bytes_s; /* 0: not known */
+    bool is_built; /* collectives are our own */
 } rates;
 
 static ct_status know_device(const ct_alloc *alloc, const cti_plan_request *r, cti_run_estimate *e, rates *out, ct_err *err)
@@ -92,7 +94,7 @@ static ct_status know_device(const ct_alloc *alloc, const cti_plan_request *r, c
     if (r->target != NULL) {
         (void)snprintf(e->device, sizeof e->device, "%s", r->target->what);
         e->memory_bytes = (int64_t)(r->target->memory_gib * 1024.0 * 1024.0 * 1024.0);
-        *out = (rates){is_bf16 ? r->target->peak_bf16 : r->target->peak_f32, r->target->memory_gb_s * 1e9, r->target->link_gb_s * 1e9};
+        *out = (rates){is_bf16 ? r->target->peak_bf16 : r->target->peak_f32, r->target->memory_gb_s * 1e9, r->target->link_gb_s * 1e9, false};
         return CT_OK;
     }
     void *device = NULL;
@@ -103,7 +105,7 @@ static ct_status know_device(const ct_alloc *alloc, const cti_plan_request *r, c
     CT_TRY(st);
     (void)snprintf(e->device, sizeof e->device, "%.100s (this machine)", facts.name);
     e->memory_bytes = facts.memory_bytes;
-    *out = (rates){.flops = is_bf16 && facts.peak_flops_bf16 > 0.0 ? facts.peak_flops_bf16 : facts.peak_flops};
+    *out = (rates){.is_built = true, .flops = is_bf16 && facts.peak_flops_bf16 > 0.0 ? facts.peak_flops_bf16 : facts.peak_flops};
     return CT_OK;
 }
 
@@ -256,22 +258,35 @@ static void note_again(cti_run_estimate *e, const ct_node *node, double flops)
 
 /* ---- work -------------------------------------------------------------------------------------------------------- */
 
-static void count_collective(cti_run_estimate *e, const ct_graph *g, const ct_node *node, double times)
+/* Bytes that this rank sends in one call: exactly where our own collectives do it, by the formula of rings on devices. */
+static double sent_bytes(const cti_run_estimate *e, const ct_graph *g, const ct_node *node, bool is_built)
 {
     const ct_attrs_collective *a = node->attrs; /* all_gather's begin alike */
-    const double n = (double)e->mesh.degree[a->axis];
-    const double in = (double)ct_value_size_bytes(ct_graph_value_c(g, node->in[0]));
-    const double out = (double)ct_value_size_bytes(ct_graph_value_c(g, node->out[0]));
-    cti_estimate_traffic *t = &e->traffic[a->axis];
+    const ct_value *in = ct_graph_value_c(g, node->in[0]), *out = ct_graph_value_c(g, node->out[0]);
+    const int64_t n = e->mesh.degree[a->axis], size = (int64_t)ct_dtype_size_bytes(in->dtype);
+    const bool is_gather = node->op == CT_OP_all_gather, is_scatter = node->op == CT_OP_reduce_scatter;
+    if (is_built) {
+        const ct_comm_op op = is_gather ? CT_COMM_ALL_GATHER : is_scatter ? CT_COMM_REDUCE_SCATTER : CT_COMM_ALL_REDUCE;
+        const int64_t count = (int64_t)ct_value_size_bytes(is_scatter ? out : in) / size;
+        return (double)ct_comm_built_sent_bytes(op, (int)n, (int)e->mesh.coord[a->axis], count, in->dtype);
+    }
+    const double whole = (double)ct_value_size_bytes(is_gather ? out : in) * (double)(n - 1) / (double)n;
+    return is_gather || is_scatter ? whole : 2.0 * whole;
+}
+
+static void count_collective(cti_run_estimate *e, const ct_graph *g, const ct_node *node, double times, bool is_built)
+{
+    cti_estimate_traffic *t = &e->traffic[((const ct_attrs_collective *)node->attrs)->axis];
+    const double bytes = times * sent_bytes(e, g, node, is_built);
     if (node->op == CT_OP_all_gather) {
         t->n_gathers += (int64_t)times;
-        t->gather_bytes += times * out * (n - 1.0) / n;
+        t->gather_bytes += bytes;
     } else if (node->op == CT_OP_reduce_scatter) {
         t->n_scatters += (int64_t)times;
-        t->scatter_bytes += times * in * (n - 1.0) / n;
+        t->scatter_bytes += bytes;
     } else {
         t->n_reduces += (int64_t)times;
-        t->reduce_bytes += times * 2.0 * in * (n - 1.0) / n;
+        t->reduce_bytes += bytes;
     }
 }
 
@@ -287,7 +302,7 @@ static void count_work(cti_run_estimate *e, const ct_graph *g, const rates *r)
             note_again(e, node, flops);
         }
         if ((flags & CT_OP_COLLECTIVE) != 0) {
-            count_collective(e, g, node, times);
+            count_collective(e, g, node, times, r->is_built);
             continue;
         }
         e->forward_flops += node->program == CT_PROGRAM_FORWARD ? flops : 0.0;

@@ -42,7 +42,8 @@ typedef struct cti_estimate_again { /* nodes of one kind that backward runs agai
 
 typedef struct cti_estimate_traffic { /* of one step and rank on one axis */
     int64_t n_gathers, n_scatters, n_reduces;
-    double gather_bytes, scatter_bytes, reduce_bytes; /* that this rank sends; ring algorithms: (n - 1) / n of the whole, twice for all_reduce */
+    double gather_bytes, scatter_bytes, reduce_bytes; /* that this rank sends: on this machine exactly what is counted, on devices by rings, (n - 1) / n of the
+                                                      * whole, twice for all_reduce */
 } cti_estimate_traffic;
 
 typedef struct cti_run_estimate {

@@ -325,6 +325,30 @@ static void collectives(ct_comm *world)
     ct_comm_destroy(&line);
 }
 
+/* What a call is counted for is what ct_comm_built_sent_bytes says that it will be. */
+static void expect_sent(ct_comm *world, ct_comm_op op, int64_t count, ct_dtype dtype)
+{
+    ct_err err = {0};
+    ct_comm_stats before, after;
+    int n = ct_comm_size(world);
+    buffers b = make_buffers(world, dtype, count, 3);
+    const void *in = b.parts[ct_comm_rank(world)];
+    ct_comm_get_stats(world, &before);
+    if (op == CT_COMM_ALL_REDUCE) {
+        TRY(ct_comm_all_reduce(world, in, b.out, count, dtype, CT_REDUCE_SUM, NULL, &err));
+    } else if (op == CT_COMM_REDUCE_SCATTER) {
+        TRY(ct_comm_reduce_scatter(world, in, b.out, count, dtype, CT_REDUCE_SUM, NULL, &err));
+    } else if (op == CT_COMM_ALL_GATHER) {
+        TRY(ct_comm_all_gather(world, in, b.out, count, dtype, NULL, &err));
+    } else {
+        TRY(ct_comm_all_to_all(world, in, b.out, count, dtype, NULL, &err));
+    }
+    ct_comm_get_stats(world, &after);
+    CHECK(after.op[op].n_calls == before.op[op].n_calls + (count > 0));
+    CHECK(after.op[op].sent_bytes - before.op[op].sent_bytes == ct_comm_built_sent_bytes(op, n, ct_comm_rank(world), count, dtype));
+    free_buffers(world, &b);
+}
+
 static void statistics(ct_comm *world)
 {
     ct_err err = {0};
@@ -337,6 +361,15 @@ static void statistics(ct_comm *world)
     CHECK(stats.op[CT_COMM_ALL_GATHER].sent_bytes == (n - 1) * 12);
     CHECK(stats.op[CT_COMM_ALL_GATHER].received_bytes == (n - 1) * 12);
     CHECK(stats.op[CT_COMM_ALL_REDUCE].n_calls == 0);
+    static const ct_comm_op ops[] = {CT_COMM_ALL_REDUCE, CT_COMM_REDUCE_SCATTER, CT_COMM_ALL_GATHER, CT_COMM_ALL_TO_ALL};
+    static const int64_t lengths[] = {0, 1, 3, 4096, 4097, 8192, 8193, 100001, 1500007};
+    for (size_t o = 0; o < sizeof ops / sizeof ops[0]; o++) {
+        for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+            expect_sent(world, ops[o], lengths[i], CT_DTYPE_F32);
+        }
+        expect_sent(world, ops[o], 8191, CT_DTYPE_BF16);
+        expect_sent(world, ops[o], 700001, CT_DTYPE_BF16);
+    }
     /* All the same, then one that differs: every rank names it. */
     TRY(ct_comm_check_same(world, "abc", 3, "the settings", &err));
     const char *text = ct_comm_rank(world) == 1 ? "abd" : "abc";

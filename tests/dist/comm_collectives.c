@@ -14,12 +14,14 @@ static void test_three(void **state)
 {
     (void)state;
     expect_ranks(3, collectives);
+    expect_ranks(3, statistics);
 }
 
 static void test_four(void **state)
 {
     (void)state;
     expect_ranks(4, collectives);
+    expect_ranks(4, statistics);
 }
 
 int main(void)
