@@ -25,8 +25,8 @@
     X(standalone, 0, "one host, a free port")                                                               \
     X(role, 1, "name in the prefix of lines (default: default)")                                            \
     X(local_ranks_filter, 1, "ranks whose lines go to the console, with commas")                            \
-    X(tee, 1, "streams that go to the console with a prefix: 1 stdout, 2 stderr, 3 both; or RANK:N,...")    \
-    X(redirects, 1, "streams that go to files of --log-dir only: as --tee")                                 \
+    X(tee, 1, "or -t: streams that go to the console with a prefix: 1 stdout, 2 stderr, 3 both; or RANK:N,...")    \
+    X(redirects, 1, "or -r: streams that go to files of --log-dir only: as --tee")                                 \
     X(log_dir, 1, "folder for <rank>/stdout.log and stderr.log")                                            \
     X(max_restarts, 1, "how often all ranks are started again after a failure (default: 0)")                \
     X(monitor_interval, 1, "accepted; failures are seen at once")                                           \
@@ -52,7 +52,7 @@ static const struct {
 
 static void print_help(void)
 {
-    printf("usage: ctitan run [options] -m torchtitan.train [arguments of `ctitan train`]\n\n"
+    printf("usage: ctitan run [options] -m torchtitan.train [arguments of `ctitan train`]\n       ctitan run [options] selftest [arguments of `ctitan selftest`]\n\n"
            "Starts the ranks of a run on this host, passes their lines on, and ends all of them when one fails.\n\n");
     for (int i = 0; i < N_FLAGS; i++) {
         char name[40];
@@ -78,14 +78,42 @@ static int find_flag(const char *arg, const char **out_value)
             return i;
         }
     }
-    return strcmp(name, "h") == 0 ? FLAG_help : -1;
+    return strcmp(name, "h") == 0 ? FLAG_help : strcmp(name, "t") == 0 ? FLAG_tee : strcmp(name, "r") == 0 ? FLAG_redirects : -1;
 }
+
+/* Flags of torchrun's that are not there, and why. */
+static const struct {
+    const char *name, *reason;
+} not_there[] = {
+    {"event_log_handler", "there is no log of the launcher's own events"},
+    {"start_method", "ranks are programs, there is no interpreter to fork"},
+    {"run_path", "there are no scripts; a program that is no ctitan starts with --no-python"},
+    {"logs_specs", "--tee, --redirects and --log-dir say where lines go"},
+    {"log_line_prefix_template", "the prefix is [ROLE LOCAL_RANK]:, and --role names the role"},
+    {"duplicate_stdout_filters", "grep finds lines in --log-dir"},
+    {"duplicate_stderr_filters", "grep finds lines in --log-dir"},
+    {"local_addr", "GLOO_SOCKET_IFNAME names the interface"},
+    {"virtual_local_rank", "LOCAL_RANK is the rank on this host"},
+    {"numa_binding", "taskset or numactl bind, and the ranks keep to what they are given"},
+    {"signals_to_handle", "SIGINT, SIGTERM and SIGHUP are passed on"},
+    {"shutdown_timeout", "--grace-seconds says how long ranks have to end"},
+};
 
 static ct_status unknown_flag(const char *arg, ct_err *err)
 {
     const char *names[N_FLAGS];
     for (int i = 0; i < N_FLAGS; i++) {
         names[i] = flags[i].name;
+    }
+    for (size_t i = 0; i < sizeof not_there / sizeof not_there[0]; i++) {
+        const char *name = not_there[i].name, *at = arg + (arg[1] == '-' ? 2 : 1);
+        while (*name != '\0' && (*at == *name || (*at == '-' && *name == '_'))) {
+            at++;
+            name++;
+        }
+        if (*name == '\0' && (*at == '\0' || *at == '=')) {
+            return CT_FAIL(err, CT_ERR_USAGE, "%s: torchrun's, and not there: %s", arg, not_there[i].reason);
+        }
     }
     const int near = cti_nearest(arg + (arg[1] == '-' ? 2 : 1), names, N_FLAGS);
     return CT_FAIL(err, CT_ERR_USAGE, "%s: there is no such option%s%s; `ctitan run --help` lists them", arg,

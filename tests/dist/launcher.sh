@@ -50,12 +50,19 @@ go 1 --nproc_per_node 2 --max-restarts 2 --no-python sh -c 'exit 1'
 # Logs.
 go 0 --nproc_per_node 2 --log-dir logs --redirects 3 --no-python sh -c 'echo "o$RANK"; echo "e$RANK" >&2'
 [ "$(cat logs/1/stdout.log)" = o1 ] && [ "$(cat logs/0/stderr.log)" = e0 ] && [ ! -s out ] || fail "redirects"
+go 0 --nproc_per_node 2 --log_dir short -r 2 -t=1 --no-python sh -c 'echo "o$RANK"; echo "e$RANK" >&2'
+[ "$(cat short/1/stderr.log)" = e1 ] && [ ! -s err ] && grep -qx '\[default1\]:o1' out || fail "-r, -t"
 
 # Wrong command lines.
 for bad in "--nproc_per_nod 2 train" "--nproc_per_node 0 train" "--nproc_per_node x train" "--tee 9 train" "--rdzv_endpoint : train" "" "-m torchtitan.trian" "--rdzv_backend etcd train"; do
     # shellcheck disable=SC2086
     go 2 $bad
     [ "$(wc -l <err)" = 1 ] || fail "not one line for '$bad'"
+done
+for flag in event-log-handler=x start_method -run-path logs_specs=x log-line-prefix-template=x duplicate-stdout-filters=x duplicate_stderr_filters=x local_addr=x \
+    virtual_local_rank numa-binding=node signals-to-handle=SIGTERM shutdown_timeout=3; do
+    go 2 "--${flag#-}" train
+    grep -qE "^ctitan run: --${flag#-}: torchrun's, and not there: " err || fail "--${flag#-}: no reason"
 done
 "$bin" run --nproc_per_nod 2 train 2>&1 | grep -q 'nearest is --nproc_per_node' || fail "nearest"
 "$bin" run --help | grep -q -- --local_ranks_filter || fail "help"
