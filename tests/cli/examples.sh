@@ -9,6 +9,13 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 fail() { echo "FAILED: $*"; cat log; exit 1; }
+bash -n "$src/examples/slurm.sbatch" || fail "the batch file is no bash"
+# Settings: the batch file's own, and those of its usage line.
+own=$(sed -n 's/.*-m torchtitan.train "$@" \(.*\)$/\1/p' "$src/examples/slurm.sbatch")
+usage=$(sed -n 's/^# *sbatch examples.slurm.sbatch \(.*\)$/\1/p' "$src/examples/slurm.sbatch")
+[ -n "$own" ] && [ -n "$usage" ] || fail "the batch file's settings are not found"
+# shellcheck disable=SC2086
+"$build/bin/ctitan" config $usage $own >log 2>&1 || fail "settings of the batch file are refused"
 mkdir bin
 cat >bin/scontrol <<'END'
 #!/bin/bash
