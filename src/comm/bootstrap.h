@@ -41,12 +41,12 @@ typedef const char *(*ct_env_lookup)(void *ctx, const char *name);
 
 /**
  * Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, TORCHELASTIC_RUN_ID,
- * TORCHELASTIC_RESTART_COUNT, CTITAN_STORE and CTITAN_WATCH_FD.
+ * TORCHELASTIC_RESTART_COUNT, TORCHELASTIC_USE_AGENT_STORE, CTITAN_STORE and CTITAN_WATCH_FD.
  *
  * lookup  NULL: the process's environment. ctx is handed to it.
  *
  * Neither RANK nor WORLD_SIZE: what mpirun (Open MPI, or a PMI) or srun set for several processes; on one host they need no MASTER_ADDR and
- * MASTER_PORT. Without these, too: rank 0 of 1. LOCAL_RANK and LOCAL_WORLD_SIZE may both be absent (one host is assumed).
+ * MASTER_PORT. Where torchrun's agent itself serves at MASTER_PORT, the port is one made from it and the run id. Without these, too: rank 0 of 1. LOCAL_RANK and LOCAL_WORLD_SIZE may both be absent (one host is assumed).
  * Fails: CT_ERR_USAGE naming the variable that is missing, is not a number, or contradicts another one.
  */
 CT_MUST_CHECK ct_status ct_place_from_env(ct_env_lookup lookup, void *ctx, ct_place *out_place, ct_err *err);

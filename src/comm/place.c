@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RANK, WORLD_SIZE and the rest: read from the environment and held against each other. */
 #include <inttypes.h>
+#include <strings.h>
 
 #include "base/hash.h"
 #include "base/str.h"
@@ -111,6 +112,14 @@ static bool tasks_of_node(const char *text, int64_t node, int *out)
     return false;
 }
 
+/* A port that all ranks of a job make from what they alone have alike; below the ports that systems hand out. */
+static int port_of_job(const char *job, const char *part, int port)
+{
+    char text[400];
+    (void)snprintf(text, sizeof text, "%.160s/%.160s/%d", job, part != NULL ? part : "", port); /* fits */
+    return 20000 + (int)(cti_hash64(text, strlen(text), 0) % 12000);
+}
+
 /* Ranks from mpirun or srun. On one host nothing else is wanted: rank 0 serves the store at a port made from the job. */
 static ct_status read_launcher(const env_reader *env, const foreign_launcher *l, ct_place *p, ct_err *err)
 {
@@ -140,7 +149,7 @@ static ct_status read_launcher(const env_reader *env, const foreign_launcher *l,
     if (p->local_world_size == p->world_size && job != NULL && read_text(env, "MASTER_ADDR") == NULL &&
         read_text(env, "MASTER_PORT") == NULL) {
         memcpy(p->master_addr, "localhost", sizeof "localhost");
-        p->master_port = 20000 + (int)(cti_hash64(job, strlen(job), 0) % 12000); /* below the ports that systems hand out */
+        p->master_port = port_of_job(job, l->names[3] == NULL ? read_text(env, "SLURM_STEP_ID") : NULL, 0);
     }
     return CT_OK;
 }
@@ -220,6 +229,11 @@ ct_status ct_place_from_env(ct_env_lookup lookup, void *ctx, ct_place *out_place
     }
     p.store_is_supervised = store != NULL;
     CT_TRY(read_int(&env, "CTITAN_WATCH_FD", 0, INT32_MAX, &has_restart, &p.watch_fd, err));
+    /* torchrun's agent may serve a store of its own at MASTER_PORT: ours is at another port of that host. */
+    const char *agent = read_text(&env, "TORCHELASTIC_USE_AGENT_STORE");
+    if (store == NULL && has_rank && p.master_port != 0 && agent != NULL && strcasecmp(agent, "true") == 0) {
+        p.master_port = port_of_job(p.run_id, read_text(&env, "TORCHELASTIC_RESTART_COUNT"), p.master_port);
+    }
     *out_place = p;
     return CT_OK;
 }

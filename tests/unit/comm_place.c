@@ -65,6 +65,30 @@ static void test_places(void **state)
     }
 }
 
+/* torchrun's agent listens at MASTER_PORT itself: ours is another port, the same on all ranks of this start and no other. */
+static void test_agent_store(void **state)
+{
+    (void)state;
+#define AGENT(rank, id, count, uses) \
+    {{"RANK", rank, "WORLD_SIZE", "2", MASTER, "TORCHELASTIC_RUN_ID", id, "TORCHELASTIC_RESTART_COUNT", count, "TORCHELASTIC_USE_AGENT_STORE", uses}}
+    static const environment envs[] = {AGENT("0", "a", "0", "True"), AGENT("1", "a", "0", "True"), AGENT("0", "b", "0", "True"),
+                                       AGENT("0", "a", "1", "True"), AGENT("0", "a", "0", "False"),
+                                       {{"RANK", "0", "WORLD_SIZE", "2", MASTER, "TORCHELASTIC_USE_AGENT_STORE", "True", "CTITAN_STORE", "supervisor"}}};
+    int port[6];
+    for (int i = 0; i < 6; i++) {
+        environment env = envs[i];
+        ct_place p;
+        assert_int_equal(ct_place_from_env(lookup, &env, &p, NULL), CT_OK);
+        port[i] = p.master_port;
+    }
+    assert_true(port[0] >= 20000 && port[0] < 32000);
+    assert_int_equal(port[0], port[1]);
+    assert_int_not_equal(port[0], port[2]);
+    assert_int_not_equal(port[0], port[3]);
+    assert_int_equal(port[4], 5);
+    assert_int_equal(port[5], 5);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -100,6 +124,6 @@ static void test_refusals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_places), cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_places), cmocka_unit_test(test_agent_store), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
