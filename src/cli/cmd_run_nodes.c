@@ -65,6 +65,7 @@ static ct_status on_unexpected(const cti_run_nodes *nodes, const cti_meet_messag
     case CTI_MEET_END:
         return CT_FAIL(err, m->exit_code == 2 ? CT_ERR_USAGE : CT_ERR_TIMEOUT, "%s", m->text);
     case CTI_MEET_STOP:
+    case CTI_MEET_HALT:
         return CT_FAIL(err, CT_ERR_STOPPED, "another node was asked to stop");
     case CTI_MEET_WELCOME:
     case CTI_MEET_START:

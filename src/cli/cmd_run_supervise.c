@@ -46,7 +46,8 @@ typedef struct supervisor {
     int port, restart;
     int signal_fd;
     sigset_t old_mask;
-    int n_signals;         /* requests to stop so far */
+    int n_signals;         /* requests to stop so far, own and others' */
+    int n_own_signals;
     int failed_rank;       /* -1: none */
     int64_t kill_at_ns;    /* 0: not decided */
     struct pollfd *polls;
@@ -439,11 +440,14 @@ static void reap(supervisor *s)
     }
 }
 
-/* A request to stop, from a signal or from another node. */
-static void stop_ranks(supervisor *s, const char *from)
+/* A request to stop, from a signal or from another node; is_second: somebody asked again, it is to be at once. A scheduler asks all nodes at
+ * the same time, so that the requests of others are none of these. */
+static void stop_ranks(supervisor *s, const char *from, bool is_second)
 {
-    s->n_signals++;
-    if (s->n_signals > 1) {
+    if (s->n_signals++ > 0 && !is_second) {
+        return;
+    }
+    if (is_second) {
         signal_all(s, SIGKILL);
         if (s->n_running == 0 && s->nodes != NULL && !s->has_verdict) {
             on_verdict(s, ct_status_exit_code(CT_ERR_STOPPED), false, "stopped on request before the other nodes ended");
@@ -464,10 +468,11 @@ static void on_signals(supervisor *s)
         if (info.ssi_signo == SIGCHLD) {
             continue;
         }
+        const bool is_second = s->n_own_signals++ > 0;
         if (s->nodes != NULL && !s->has_verdict) {
-            (void)cti_meet_send_line(s->alloc, s->nodes->client.fd, "STOP"); /* gone: seen by take_messages */
+            (void)cti_meet_send_line(s->alloc, s->nodes->client.fd, is_second ? "HALT" : "STOP"); /* gone: seen by take_messages */
         }
-        stop_ranks(s, info.ssi_signo == SIGINT ? "SIGINT" : info.ssi_signo == SIGHUP ? "SIGHUP" : "SIGTERM");
+        stop_ranks(s, info.ssi_signo == SIGINT ? "SIGINT" : info.ssi_signo == SIGHUP ? "SIGHUP" : "SIGTERM", is_second);
     }
 }
 
@@ -477,8 +482,8 @@ static void take_messages(supervisor *s)
     cti_meet_message m;
     int rc = 0;
     while (!s->has_verdict && (rc = cti_meet_take(&s->nodes->client, &m)) > 0) {
-        if (m.kind == CTI_MEET_STOP) {
-            stop_ranks(s, "another node");
+        if (m.kind == CTI_MEET_STOP || m.kind == CTI_MEET_HALT) {
+            stop_ranks(s, "another node", m.kind == CTI_MEET_HALT);
         } else if (m.kind == CTI_MEET_ROW) {
             cti_run_watch_add_row(&s->watch, m.text);
         } else if (m.kind == CTI_MEET_END && m.restart == s->restart) {

@@ -58,7 +58,7 @@ typedef struct cti_meet_client {
     cti_str in, line;
 } cti_meet_client;
 
-typedef enum cti_meet_kind { CTI_MEET_WELCOME, CTI_MEET_REFUSED, CTI_MEET_START, CTI_MEET_STOP, CTI_MEET_END, CTI_MEET_ROW } cti_meet_kind;
+typedef enum cti_meet_kind { CTI_MEET_WELCOME, CTI_MEET_REFUSED, CTI_MEET_START, CTI_MEET_STOP, CTI_MEET_HALT, CTI_MEET_END, CTI_MEET_ROW } cti_meet_kind;
 
 /* From the server. Strings live until the next message. */
 typedef struct cti_meet_message {

@@ -115,8 +115,8 @@ static bool parse(char *line, cti_meet_message *m)
         m->text = f[1];
         return true;
     }
-    if (strcmp(f[0], "STOP") == 0 && n == 1) {
-        m->kind = CTI_MEET_STOP;
+    if ((strcmp(f[0], "STOP") == 0 || strcmp(f[0], "HALT") == 0) && n == 1) {
+        m->kind = f[0][0] == 'S' ? CTI_MEET_STOP : CTI_MEET_HALT;
         return true;
     }
     if (strcmp(f[0], "ROW") == 0 && n == 3) {

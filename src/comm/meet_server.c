@@ -315,10 +315,10 @@ static bool on_line(cti_meet_server *s, peer *p, char *line)
     if (!p->joined) {
         return strcmp(f[0], "JOIN") == 0 && on_join(s, p, f, n);
     }
-    if (strcmp(f[0], "STOP") == 0 && n == 1) {
+    if ((strcmp(f[0], "STOP") == 0 || strcmp(f[0], "HALT") == 0) && n == 1) {
         s->is_stopping = true;
         for (size_t i = 0; i < s->n_peers; i++) {
-            if (s->peers[i] != p && s->peers[i]->joined && !cti_meet_send_line(s->alloc, s->peers[i]->fd, "STOP")) {
+            if (s->peers[i] != p && s->peers[i]->joined && !cti_meet_send_line(s->alloc, s->peers[i]->fd, f[0])) {
                 s->peers[i]->broken = true;
             }
         }

@@ -14,7 +14,7 @@
 #define JOINED(rank, host) "JOIN\t2\tv\trun\t2\t" rank "\t1\t1\t" host "\n"
 
 static const char *const words[] = {"JOIN", "READY\t0\t0\n", "READY\t1\t0\n", "DONE\t0\t0\n", "DONE\t0\t75\n", "FAILED\t0\t9\twhy\n",
-                                    "FAILED\t0\t75\twhy\n", "STOP\n", "\n", "\t", "-1", "4096", JOINED("0", "x"), "2147483648", "ROW\t{}\t\n"};
+                                    "FAILED\t0\t75\twhy\n", "STOP\n", "HALT\n", "\n", "\t", "-1", "4096", JOINED("0", "x"), "2147483648", "ROW\t{}\t\n"};
 static const char *const samples[] = {JOINED("1", "b") "READY\t0\t0\nDONE\t0\t0\n", JOINED("-1", "b") "READY\t0\t0\nFAILED\t0\t9\trank 1\n",
                                       JOINED("1", "b") "READY\t0\t0\nFAILED\t0\t9\trank 1\nREADY\t1\t0\nSTOP\nDONE\t1\t75\n",
                                       JOINED("1", "b") "READY\t0\t0\nFAILED\t0\t9\trank 1\nROW\t{\"rank\": 1}\t\nROW\t{}\t{}\n"};
