@@ -20,8 +20,10 @@ static volatile sig_atomic_t stop_requested;
 
 static volatile sig_atomic_t shows_progress; /* a line stands below the log */
 static volatile sig_atomic_t tells_stop;     /* of several ranks the first */
+static volatile sig_atomic_t is_supervised;  /* the launcher kills when it is asked again */
 
-/* The first signal asks for the end of the step; the second ends the process by its default effect, with the terminal left clean. */
+/* The first signal asks for the end of the step; the second ends the process by its default effect, with the terminal left clean. Under the
+ * launcher more signals change nothing: a scheduler's comes to the ranks directly and through the launcher, which is one request. */
 static void on_signal(int number)
 {
     static const char erase_line[] = "\r\033[K";
@@ -35,6 +37,9 @@ static void on_signal(int number)
             tells_stop = 0; /* nobody reads it */
         }
         errno = before;
+        return;
+    }
+    if (is_supervised != 0) {
         return;
     }
     if (shows_progress != 0 && write(STDERR_FILENO, erase_line, sizeof erase_line - 1) < 0) {
@@ -85,6 +90,7 @@ static ct_status train(const ct_alloc *alloc, ct_log *log, cti_env *env, cti_run
     CT_INFO(log, "ctitan version: %s", cti_version_text());
     shows_progress = cti_terminal_is_interactive(ct_log_fd(log));
     tells_stop = place->rank == 0;
+    is_supervised = place->store_is_supervised;
     catch_signals();
     CT_TRY(ct_bootstrap_create(alloc, place, comm->init_timeout_seconds * 1000, &boot, err));
     const cti_trainer_options options = {.alloc = alloc,

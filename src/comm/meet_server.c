@@ -318,7 +318,7 @@ static bool on_line(cti_meet_server *s, peer *p, char *line)
     if ((strcmp(f[0], "STOP") == 0 || strcmp(f[0], "HALT") == 0) && n == 1) {
         s->is_stopping = true;
         for (size_t i = 0; i < s->n_peers; i++) {
-            if (s->peers[i] != p && s->peers[i]->joined && !cti_meet_send_line(s->alloc, s->peers[i]->fd, f[0])) {
+            if (s->peers[i] != p && s->peers[i]->joined && !cti_meet_send_line(s->alloc, s->peers[i]->fd, "%s", f[0])) {
                 s->peers[i]->broken = true;
             }
         }

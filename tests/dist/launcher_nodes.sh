@@ -111,6 +111,30 @@ kill -TERM "$(cat pid.b)"
 wait
 [ "$(cat code.a code.b)" = "75
 75" ] && grep -q stopping out.a && grep -q stopping out.b || fail "SIGTERM"
+# A scheduler asks both launchers, and ranks too, at once: that is one request, and ranks have their time. Asked again, all end at once.
+for again in 0 1; do
+    rm -f out.* err.* code.* pid.* go
+    script='trap "echo stopping; while [ ! -e go ]; do sleep 0.05; done; echo saved; exit 75" TERM; echo ready; while :; do sleep 0.05; done'
+    # shellcheck disable=SC2086
+    node a $at --node_rank 0 --no-python sh -c 'echo $PPID >pid.a; '"$script" &
+    # shellcheck disable=SC2086
+    node b $at --node_rank 1 --no-python sh -c 'echo $PPID >pid.b; '"$script" &
+    for _ in $(seq 200); do grep -q ready out.a && grep -q ready out.b && break; sleep 0.05; done
+    kill -TERM "$(cat pid.a)" "$(cat pid.b)"
+    for _ in $(seq 200); do grep -q stopping out.a && grep -q stopping out.b && grep -q 'another node\|SIGTERM' err.a err.b && break; sleep 0.05; done
+    if [ $again = 1 ]; then
+        kill -TERM "$(cat pid.b)"
+        wait
+        grep -q saved out.a out.b && fail "asked again: the ranks had their time"
+        [ "$(cat code.a code.b)" = "137
+137" ] || fail "asked again: $(cat code.a code.b)"
+    else
+        : >go
+        wait
+        [ "$(cat code.a code.b)" = "75
+75" ] && grep -q saved out.a && grep -q saved out.b || fail "both launchers were asked: $(cat code.a code.b)"
+    fi
+done
 
 # Disagreements: one line each, and all end.
 late="--rdzv_conf join_timeout=1"
