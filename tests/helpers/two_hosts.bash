@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # For tests of two hosts: two network namespaces with a cable between, 10.77.0.1 (host-a, interface va) and 10.77.0.2 (host-b, vb). Sourced by a
 # shell test with its arguments, which then runs on host a in a folder of its own, $dir; "$b COMMAND" runs on host b. Skips where no
-# namespaces are permitted.
+# namespaces are permitted. TWO_HOSTS_AS_ROOT: without a namespace of users, where that is possible.
 build=$1
 bin=$build/bin/ctitan
 # Host a is this script again, in namespaces of its own; host b's are held open by a process that sleeps.
@@ -9,7 +9,7 @@ if [ -z "${TWO_HOSTS_INSIDE:-}" ]; then
     for tool in unshare nsenter ip; do
         command -v $tool >/dev/null || { echo "skipped: no program $tool here"; exit 77; }
     done
-    for flags in "--user --map-root-user --net --uts" "--net --uts"; do
+    for flags in ${TWO_HOSTS_AS_ROOT:+"--net --uts"} "--user --map-root-user --net --uts" "--net --uts"; do
         # shellcheck disable=SC2086
         unshare $flags sh -c 'ip link set lo up && ip link add va type veth peer name vb && hostname host-a' 2>/dev/null || continue
         # shellcheck disable=SC2086
