@@ -48,7 +48,7 @@ fi
 # 3. Faults: the program with an engine that damages messages in the place of MPI's.
 mkdir -p faulty/bin faulty/lib/ctitan/engines
 cp "$bin" faulty/bin/ctitan
-cp "$build/tests/engines/mpi.so" faulty/lib/ctitan/engines/
+cp "$build/tests/engines/mpi.so" "$build/lib/ctitan/engines/gloo.so" faulty/lib/ctitan/engines/
 faulty() { timeout 120 faulty/bin/ctitan run --nproc_per_node 4 selftest "${sizes[@]}" --engine mpi "$@" >log 2>&1; }
 faulty || fail "the engine of the test, without a fault"
 export TEST_FAULT=flip:1:3

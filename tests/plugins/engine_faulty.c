@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/gloo/gloo_engine.h"
+#include "comm/module.h"
 
 const ct_comm_engine *ct_comm_mpi_engine(void);
+
+static const ct_comm_engine *gloo;
 
 static const ct_comm_message *from_member(const ct_comm_message *messages, int n, int member)
 {
@@ -49,7 +51,7 @@ static void damage(const ct_comm_group_desc *desc, const ct_comm_message *messag
 static ct_status exchange(void *ctx, void *group, const ct_comm_group_desc *desc, const ct_comm_message *messages, int n, int64_t timeout_ms,
                           void *stream, ct_err *err)
 {
-    CT_TRY(ct_comm_gloo_engine()->exchange(ctx, group, desc, messages, n, timeout_ms, stream, err));
+    CT_TRY(gloo->exchange(ctx, group, desc, messages, n, timeout_ms, stream, err));
     damage(desc, messages, n);
     return CT_OK;
 }
@@ -57,7 +59,10 @@ static ct_status exchange(void *ctx, void *group, const ct_comm_group_desc *desc
 const ct_comm_engine *ct_comm_mpi_engine(void)
 {
     static ct_comm_engine engine;
-    engine = *ct_comm_gloo_engine();
+    if (cti_comm_module_load("gloo", "build it", &gloo, NULL) != CT_OK) {
+        return NULL;
+    }
+    engine = *gloo;
     engine.name = "mpi";
     engine.exchange = exchange;
     return &engine;
