@@ -99,6 +99,7 @@ typedef struct ct_node {
     const char *scope; /* "layers.3.attention.wq"; "" at the top */
     uint8_t program;   /* ct_program_id */
     uint8_t stream;    /* 0 compute, 1 communication; set by the schedule pass */
+    int32_t wait;      /* before this node begins, so many nodes of its program on stream 1 have ended; 0: it waits for none */
     bool is_recompute; /* a clone made by the recompute pass */
 } ct_node;
 

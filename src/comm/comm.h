@@ -7,6 +7,7 @@
  *   comm/mpi/          host memory by an MPI: a module    comm/module.h      loading one
  *   comm/selftest.h    is what arrives right, how fast
  *   comm/recorder.h    the last calls of this rank        comm/flight.h      reading them, and who hangs
+ *   comm/stream.h      collectives beside the computation, started and waited for
  *
  *     ct_comm *world, *tp;
  *     CT_TRY(ct_comm_world_create(alloc, engine, boot, NULL, &world, err));

@@ -146,6 +146,8 @@ enum { CTI_SET_NO_EFFECT = 256 };
       "ranks over which parameters are sharded (FSDP); -1: all that the other degrees leave") \
     X(fsdp_reshard_after_forward, CHOICE, "default", "", "", "default|always|never", "", CT_SET_PLAN, NULL, \
       "whether gathered parameters are dropped after forward; default: yes, unless there is a pipeline") \
+    X(data_parallel_overlap, CHOICE, "default", "", "", "default|always|never", "", CT_SET_PLAN, NULL, \
+      "whether parameters are gathered and gradients summed while other blocks compute (takes memory: one more block of each); default: yes") \
     X(enable_fsdp_symm_mem, BOOL, "false", "", "", "", "", 0, "symmetric memory is a feature of NVIDIA GPUs and not there yet", \
       "FSDP's collectives over symmetric memory") \
     X(tensor_parallel_degree, I64, "1", "1", "", "", "ranks", CT_SET_PLAN, NULL, "ranks that share each matrix") \

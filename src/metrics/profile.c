@@ -113,6 +113,9 @@ static void add_span(cti_str *s, const cti_span *span, int64_t start, int64_t ra
     if (span->micro_batch >= 0) {
         cti_str_printf(s, ",\"micro_batch\":%" PRId32, span->micro_batch);
     }
+    if (span->number > 0) {
+        cti_str_printf(s, ",\"number\":%" PRId32, span->number);
+    }
     add_text(s, "scope", span->scope, ",");
     add_text(s, "program", span->program, ",");
     add_text(s, "shapes", span->shapes, ",");
@@ -138,7 +141,7 @@ static void add_all(const cti_profile *p, int64_t rank, cti_str *s)
                       "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%" PRId64 ",\"args\":{\"name\":\"rank %" PRId64 "\"}}", rank, rank);
     for (int32_t t = 0; t < n_streams; t++) {
         cti_str_printf(s, ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%" PRId64 ",\"tid\":%" PRId32
-                          ",\"args\":{\"name\":\"stream %" PRId32 "\"}}", rank, t, t);
+                          ",\"args\":{\"name\":\"%s\"}}", rank, t, t == 0 ? "compute" : "communication");
     }
     int64_t before = -1;
     for (size_t i = 0; i < p->n; i++) {

@@ -34,14 +34,15 @@ cti_step_phase cti_profile_phase(const cti_profile_schedule *schedule, int64_t s
 /* Texts are borrowed until cti_profile_write. */
 typedef struct cti_span {
     const char *name;      /* "matmul", "forward", "step" */
-    const char *category;  /* "op", "collective", "program", "step", "host" */
+    const char *category;  /* "op", "collective", "start" and "wait" (of collectives beside the computation), "program", "step", "host" */
     const char *scope;     /* "layers.0.attention"; NULL: none */
     const char *program;   /* NULL: none */
     const char *shapes;    /* NULL: none */
     int64_t begin_ns, end_ns; /* cti_now_ns */
     int64_t step;
     int32_t micro_batch;   /* -1: none */
-    int32_t stream;        /* thread id in the picture */
+    int32_t stream;        /* 0 compute, 1 communication; thread id in the picture */
+    int32_t number;        /* of a collective on stream 1, its start, or the last that a wait is for; 0: none */
     int64_t live_bytes;    /* activations in use meanwhile; -1: no sample of the memory counter */
 } cti_span;
 

@@ -34,6 +34,7 @@ typedef struct node_line {
     const char *scope;
     ct_program_id program;
     uint8_t stream;
+    int32_t wait;
     bool is_recompute, is_dead;
 } node_line;
 
@@ -443,6 +444,10 @@ static ct_status parse_node(parser *s)
         CT_TRY(want_i64(s, "a stream", 0, UINT8_MAX, &number));
         node.stream = (uint8_t)number;
     }
+    if (take_word(s, "wait")) {
+        CT_TRY(want_i64(s, "how many nodes of stream 1 to wait for", 1, INT32_MAX, &number));
+        node.wait = (int32_t)number;
+    }
     node.is_recompute = take_word(s, "recompute");
     CT_TRY(want_line_end(s));
     s->nodes[s->n_nodes++] = node;
@@ -512,6 +517,7 @@ static ct_status add_node(parser *s, const node_line *node, int32_t *next_value)
                              specs, node->out.n, &id, s->err));
     ct_node *made = ct_graph_node(s->graph, id);
     made->stream = node->stream;
+    made->wait = node->wait;
     made->is_recompute = node->is_recompute;
     *next_value += node->out.n;
     return CT_OK;

@@ -132,6 +132,9 @@ static ct_status add_node(cti_str *s, const ct_graph *g, ct_node_id id, bool is_
     if (node->stream != 0) {
         cti_str_printf(s, " stream %d", (int)node->stream);
     }
+    if (node->wait != 0) {
+        cti_str_printf(s, " wait %d", (int)node->wait);
+    }
     cti_str_add(s, node->is_recompute ? " recompute\n" : "\n");
     return CT_OK;
 }

@@ -4,6 +4,7 @@
  *   - every value is made once, by the node that it names; the order is by program;
  *   - arity, dims and dtypes are what the op's row says, and so are aliases;
  *   - nothing reads memory that an update has overwritten since the value was made;
+ *   - what a node of stream 1 makes is read, and what it reads or makes is overwritten, only after a wait for it;
  *   - constants are never overwritten;
  *   - names of values that are not activations are there and unique. */
 #include <inttypes.h>
@@ -24,6 +25,7 @@ typedef struct place {
     int32_t pos;      /* of the node that made the value; -1: none */
     int32_t last;     /* of roots: the latest overwrite; -1: none */
     bool is_made;     /* defined at this point of the walk */
+    int32_t written, touched; /* of roots: the last node of stream 1 that makes it, that reads or makes it; as n_started counts */
 } place;
 
 typedef struct verify {
@@ -33,6 +35,8 @@ typedef struct verify {
     int32_t n_overwrites;
     ct_value_spec *specs; /* owns: CTI_OP_MAX_IN */
     uint8_t *programs;    /* owns: program of each position */
+    int32_t n_started, n_waited; /* nodes of stream 1 so far, and those known to have ended */
+    int32_t n_before;            /* those of earlier programs */
     ct_err *err;
 } verify;
 
@@ -208,6 +212,49 @@ static ct_status note_overwrites(verify *v, const ct_node *node, int32_t pos)
     return CT_OK;
 }
 
+static void note_started(verify *v, const ct_node *node)
+{
+    v->n_started++;
+    for (int32_t i = 0; i < node->n_in + node->n_out; i++) {
+        const ct_value_id id = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
+        if (id != CT_NO_VALUE) {
+            place *root = &v->places[v->places[id].root];
+            root->touched = v->n_started;
+            root->written = i < node->n_in ? root->written : v->n_started;
+        }
+    }
+}
+
+/* Nodes of stream 1 run in their order beside those of stream 0; a program ends when both have. */
+static ct_status check_streams(verify *v, const ct_op *op, const ct_node *node, int32_t pos)
+{
+    char buf[160];
+    if (pos > 0 && node->program != v->programs[pos - 1]) {
+        v->n_before = v->n_waited = v->n_started;
+    }
+    if (node->wait < 0 || node->wait > v->n_started - v->n_before) {
+        return CT_FAIL(v->err, CT_ERR_STATE, "waits for %d nodes of stream 1; %d have begun", (int)node->wait,
+                       (int)(v->n_started - v->n_before));
+    }
+    const int32_t waited = v->n_before + node->wait;
+    v->n_waited = waited > v->n_waited ? waited : v->n_waited;
+    if (node->stream != 0) {
+        note_started(v, node);
+        return CT_OK;
+    }
+    for (int32_t i = 0; i < node->n_in && (op->flags & CT_OP_VIEW) == 0; i++) {
+        if (node->in[i] != CT_NO_VALUE && v->places[v->places[node->in[i]].root].written > v->n_waited) {
+            return CT_FAIL(v->err, CT_ERR_STATE, "reads %s, which stream 1 may not have made yet", label(v, node->in[i], buf));
+        }
+    }
+    for (int32_t i = 0; i < node->n_out && (op->flags & CT_OP_UPDATE) != 0; i++) {
+        if (v->places[v->places[node->out[i]].root].touched > v->n_waited) {
+            return CT_FAIL(v->err, CT_ERR_STATE, "overwrites %s, which stream 1 may still use", label(v, node->out[i], buf));
+        }
+    }
+    return CT_OK;
+}
+
 static ct_status check_node(verify *v, int32_t pos)
 {
     const ct_node_id id = ct_graph_order(v->graph)[pos];
@@ -239,6 +286,7 @@ static ct_status check_node(verify *v, int32_t pos)
     for (int32_t i = 0; i < n_out; i++) {
         CT_TRY(check_output(v, op, id, i, pos));
     }
+    CT_TRY(check_streams(v, op, node, pos));
     return (op->flags & CT_OP_UPDATE) != 0 ? note_overwrites(v, node, pos) : CT_OK;
 }
 

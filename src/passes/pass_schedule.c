@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Order of execution: dead nodes dropped, programs in their order, each program's nodes as they were given. */
-#include "passes/passes.h"
+#include "passes/passes_internal.h"
 
 /* A node that must run whatever reads its outputs. */
 static bool is_root(const ct_node *node, const ct_value_id *keep, int32_t n_keep)
@@ -56,6 +56,7 @@ static ct_status order_nodes(ct_graph *g, const uint8_t *live_node, int32_t n_li
             const ct_node_id id = ct_graph_order(g)[i];
             if (live_node[id] && ct_graph_node_c(g, id)->program == program) {
                 ct_graph_node(g, id)->stream = 0;
+                ct_graph_node(g, id)->wait = 0;
                 ids[n++] = id;
             }
         }
@@ -65,7 +66,7 @@ static ct_status order_nodes(ct_graph *g, const uint8_t *live_node, int32_t n_li
     return st;
 }
 
-ct_status ct_pass_schedule(ct_graph *g, const ct_value_id *keep, int32_t n_keep, ct_err *err)
+ct_status ct_pass_schedule(ct_graph *g, const ct_value_id *keep, int32_t n_keep, bool overlap, ct_err *err)
 {
     const ct_alloc *alloc = ct_graph_allocator(g);
     uint8_t *live_value = CT_NEW_ARRAY(alloc, uint8_t, ct_graph_n_values(g) + 1, err);
@@ -78,5 +79,8 @@ ct_status ct_pass_schedule(ct_graph *g, const ct_value_id *keep, int32_t n_keep,
     ct_alloc_free(alloc, live_value);
     ct_alloc_free(alloc, live_node);
     CT_TRY(st);
+    if (overlap) {
+        CT_TRY(cti_pass_overlap(g, err));
+    }
     return ct_graph_verify(g, err);
 }

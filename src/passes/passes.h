@@ -11,6 +11,7 @@
  *   pass_budget.c     (its part for budgets) which values to keep in so many bytes
  *   pass_fuse.c       sums -> addends of the nodes before them
  *   pass_schedule.c   order of programs and nodes, dead nodes dropped
+ *   pass_overlap.c    (its part) collectives of Flat groups beside the computation
  *   plan.c            every buffer gets an offset
  *
  * A pass leaves a graph that ct_graph_verify accepts, or fails and the graph is to be destroyed.
@@ -65,9 +66,9 @@ CT_MUST_CHECK ct_status ct_pass_merge(ct_graph *graph, ct_err *err);
 /* add(x, y) -> y's node with the addend x, where that op takes one (CT_OP_ADDEND) and y has no other reader. */
 CT_MUST_CHECK ct_status ct_pass_fuse(ct_graph *graph, ct_err *err);
 
-/* Drops nodes whose outputs nobody needs (roots: updates, collectives' readers, keep[]), orders programs. Every node on stream 0:
- * collectives run in line with compute; the plan relies on that. */
-CT_MUST_CHECK ct_status ct_pass_schedule(ct_graph *graph, const ct_value_id *keep, int32_t n_keep, ct_err *err);
+/* Drops nodes whose outputs nobody needs (roots: updates, collectives' readers, keep[]), orders programs. overlap: gathers of parameters and
+ * reductions of gradients go to stream 1, started ahead and waited for where they are needed; else all nodes run in line on stream 0. */
+CT_MUST_CHECK ct_status ct_pass_schedule(ct_graph *graph, const ct_value_id *keep, int32_t n_keep, bool overlap, ct_err *err);
 
 /* Inserts `ids` into the order before position `at`; for passes. */
 CT_MUST_CHECK ct_status cti_order_insert(ct_graph *graph, int32_t at, const ct_node_id *ids, int32_t n, ct_err *err);

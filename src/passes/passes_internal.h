@@ -18,5 +18,8 @@ double cti_recompute_cost(const ct_graph *graph, const ct_node *node);
 /* Recomputing by budget, see pass_budget.c. keep, per value: 1 where it is kept in any case, 0 where it may be made again; of the latter
  * those that the budget (0 to 1) holds become 1. */
 CT_MUST_CHECK ct_status cti_budget_keep(ct_graph *graph, double budget, uint8_t *keep, ct_err *err);
+/* Collectives of Flat groups on stream 1, their starts and waits: see pass_overlap.c. The order is by program, without dead nodes, all on
+ * stream 0. */
+CT_MUST_CHECK ct_status cti_pass_overlap(ct_graph *graph, ct_err *err);
 
 #endif

@@ -110,6 +110,33 @@ static void touch(scan *s, ct_value_id id, int32_t from, int32_t to)
     }
 }
 
+/* A node of stream 1 uses its memory from where it is started to where it is known to have ended: the first node behind it that waits for
+ * it, or the end of its program. What is there may be written over by that node at the earliest. */
+static void touch_in_flight(scan *s)
+{
+    const int32_t n = ct_graph_order_len(s->g);
+    int32_t number = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const ct_node *node = ct_graph_node_c(s->g, ct_graph_order(s->g)[i]);
+        const bool is_first = i == 0 || ct_graph_node_c(s->g, ct_graph_order(s->g)[i - 1])->program != node->program;
+        number = is_first ? 0 : number;
+        if (node->stream == 0) {
+            continue;
+        }
+        number++;
+        int32_t end = i + 1;
+        for (; end < n; end++) {
+            const ct_node *later = ct_graph_node_c(s->g, ct_graph_order(s->g)[end]);
+            if (later->program != node->program || later->wait >= number) {
+                break;
+            }
+        }
+        for (int32_t k = 0; k < node->n_in + node->n_out; k++) {
+            touch(s, k < node->n_in ? node->in[k] : node->out[k - node->n_in], i, end);
+        }
+    }
+}
+
 static void touch_all(scan *s, const ct_value_id *keep, int32_t n_keep)
 {
     const int32_t n = ct_graph_order_len(s->g);
@@ -132,6 +159,7 @@ static void touch_all(scan *s, const ct_value_id *keep, int32_t n_keep)
     for (int32_t k = 0; k < n_keep; k++) {
         touch(s, keep[k], n, n);
     }
+    touch_in_flight(s);
 }
 
 /* `part` becomes bytes [at, ...) of `whole`, whose life then covers the part's. */

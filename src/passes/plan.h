@@ -8,7 +8,9 @@
  *
  * Persistent values (PARAM, STATE, GRAD, CONST) of equal name are one buffer in all graphs; inputs are each graph's own; activations
  * of all graphs share one arena, since only one graph runs at a time. Within a graph two activations share memory only where one's
- * last reader stands before the other's writer in the order that the schedule fixed: all nodes run in line on stream 0. An
+ * last reader stands before the other's writer in the order that the schedule fixed. Nodes of stream 0 run in that order; one of stream 1
+ * (a collective beside the computation) begins no sooner than where it stands, and holds what it reads and makes until a node that waits
+ * for it, or the end of its program. An
  * ELEMENTWISE or IN_PLACE node may write over an input of the same size that dies there; what a JOIN lays end to end is made at its place in the
  * whole, which then lives from the first part on. */
 #ifndef CTI_PASSES_PLAN_H

@@ -31,7 +31,8 @@ typedef struct ct_runtime_layout {
 
 typedef struct ct_runtime ct_runtime;
 
-/* comms[axis]: the group of each mesh axis of degree above 1, NULL else; borrowed. The block is zeroed. */
+/* comms[axis]: the group of each mesh axis of degree above 1, NULL else; borrowed. Nodes of stream 1 run on groups of the same ranks that
+ * this makes ("dp_shard.beside"), on a stream of collectives (comm/stream.h), which exists where a graph has such nodes. The block is zeroed. */
 CT_MUST_CHECK ct_status ct_runtime_create(const ct_alloc *alloc, const ct_backend *backend, void *device,
                                           const ct_runtime_layout *layout, ct_comm *const comms[CT_MAX_AXES],
                                           ct_runtime **out_runtime, ct_err *err);
@@ -46,12 +47,27 @@ CT_MUST_CHECK ct_status ct_runtime_read(ct_runtime *rt, int32_t graph, ct_value_
 CT_MUST_CHECK ct_status ct_runtime_write_at(ct_runtime *rt, int64_t offset, const void *host, size_t bytes, ct_err *err);
 CT_MUST_CHECK ct_status ct_runtime_read_at(ct_runtime *rt, int64_t offset, void *host, size_t bytes, ct_err *err);
 
-/* Runs one program of one graph, in order. Errors name the node. */
+/* Runs one program of one graph, in order, and returns when all of it has ended, nodes of stream 1 too. Errors name the node. */
 CT_MUST_CHECK ct_status ct_runtime_run(ct_runtime *rt, int32_t graph, ct_program_id program, ct_err *err);
-/* Called after each node of a run that computes or communicates (views do neither) with its position in the graph's order and the time
- * it took (cti_now_ns). NULL: nobody looks, and no clock is read. What it does is counted between nodes, not in them. */
-typedef void (*ct_runtime_hook)(void *ctx, int32_t graph, int32_t position, int64_t begin_ns, int64_t end_ns);
+
+/* What a hook is told of a run. Nodes of stream 0 and starts and waits come in their order; what stream 1 did comes at the program's end. */
+typedef enum ct_runtime_event_kind {
+    CT_RUNTIME_NODE,  /* a node that computes or communicates ran (views do neither), on its stream */
+    CT_RUNTIME_START, /* a node of stream 1 was started */
+    CT_RUNTIME_WAIT   /* stream 0 stood still for the nodes of stream 1 up to number `wait`, before the node at `position` or, where that is
+                         the program's end, before its end */
+} ct_runtime_event_kind;
+typedef struct ct_runtime_event {
+    ct_runtime_event_kind kind;
+    int32_t graph, position; /* in the graph's order */
+    int32_t number;          /* of NODE on stream 1 and START: the node's among those of stream 1 in its program, from 1; of WAIT: the last waited for */
+    int64_t begin_ns, end_ns; /* cti_now_ns */
+} ct_runtime_event;
+/* NULL: nobody looks, and no clock is read on stream 0. What a hook does is counted between nodes, not in them. */
+typedef void (*ct_runtime_hook)(void *ctx, const ct_runtime_event *event);
 void ct_runtime_set_hook(ct_runtime *rt, ct_runtime_hook hook, void *ctx);
+/* Adds what nodes of stream 1 moved on an axis so far to `stats`, which holds what the axis's own group did. */
+void ct_runtime_add_stats(const ct_runtime *rt, int axis, ct_comm_stats *stats);
 CT_MUST_CHECK ct_status ct_runtime_synchronize(ct_runtime *rt, ct_err *err);
 
 /* Bytes of workspace the backend's kernel for `node` asks for; 0 for views, collectives and missing kernels. */

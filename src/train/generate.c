@@ -29,7 +29,7 @@ static ct_status build_graph(cti_generator *gen, int i, const ct_component *spec
     CT_TRY(ct_pass_flat(g, gen->builds[i].params, gen->builds[i].n_params, gen->layout, NULL, gen->o.dtype, &flats, err));
     CT_TRY(ct_pass_merge(g, err));
     CT_TRY(ct_pass_fuse(g, err));
-    CT_TRY(ct_pass_schedule(g, &gen->logits[i], 1, err));
+    CT_TRY(ct_pass_schedule(g, &gen->logits[i], 1, false, err));
     gen->logit_row[i] = ct_graph_find(g, "logit_row");
     return CT_OK;
 }

@@ -29,6 +29,7 @@ struct cti_observer {
     cti_str text;       /* reused */
     int64_t loaded_step, step, step_start_ns;
     int32_t micro_batch;
+    ct_program_id program; /* that runs */
     bool is_recording;
     int folder_lock; /* of the dump folder, on the rank that writes metrics.csv and run.json; -1 */
 };
@@ -372,23 +373,31 @@ static const char *shapes_of(cti_observer *o, const ct_graph *g, const ct_node *
     return o->shapes[position];
 }
 
-static void on_op(void *ctx, int32_t graph, int32_t position, int64_t begin_ns, int64_t end_ns)
+static void on_event(void *ctx, const ct_runtime_event *e)
 {
     cti_trainer *t = ctx;
     cti_observer *o = t->observer;
     const ct_graph *g = t->step->graph;
-    const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[position]);
-    const ct_op *op = ct_op_row(node->op);
-    cti_profile_add(o->profile, &(cti_span){.name = op->name,
-                                            .category = op->flags & CT_OP_COLLECTIVE ? "collective" : "op",
-                                            .scope = node->scope,
-                                            .program = ct_program_name(node->program),
-                                            .shapes = shapes_of(o, g, node, position),
-                                            .begin_ns = begin_ns,
-                                            .end_ns = end_ns,
-                                            .step = o->step,
-                                            .micro_batch = o->micro_batch,
-                                            .live_bytes = t->engine->plan->graphs[graph].live_bytes[position]});
+    cti_span span = {.name = "wait",
+                     .category = "wait",
+                     .program = ct_program_name(o->program),
+                     .begin_ns = e->begin_ns,
+                     .end_ns = e->end_ns,
+                     .step = o->step,
+                     .micro_batch = o->micro_batch,
+                     .number = e->number,
+                     .live_bytes = -1};
+    if (e->kind != CT_RUNTIME_WAIT) {
+        const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[e->position]);
+        const ct_op *op = ct_op_row(node->op);
+        span.name = op->name;
+        span.category = e->kind == CT_RUNTIME_START ? "start" : op->flags & CT_OP_COLLECTIVE ? "collective" : "op";
+        span.scope = node->scope;
+        span.shapes = shapes_of(o, g, node, e->position);
+        span.stream = e->kind == CT_RUNTIME_NODE ? node->stream : 0;
+        span.live_bytes = node->stream == 0 ? t->engine->plan->graphs[e->graph].live_bytes[e->position] : -1;
+    }
+    cti_profile_add(o->profile, &span);
 }
 
 static void add_outer_span(cti_observer *o, const char *name, const char *category, int64_t begin_ns, int32_t micro_batch)
@@ -410,7 +419,8 @@ ct_status cti_observer_run(cti_trainer *t, ct_program_id program, int32_t micro_
     }
     const int64_t begin = cti_now_ns();
     o->micro_batch = program == CT_PROGRAM_OPTIMIZER ? -1 : micro_batch;
-    ct_runtime_set_hook(t->engine->runtime, on_op, t);
+    o->program = program;
+    ct_runtime_set_hook(t->engine->runtime, on_event, t);
     const ct_status st = ct_runtime_run(t->engine->runtime, 0, program, err);
     ct_runtime_set_hook(t->engine->runtime, NULL, NULL);
     add_outer_span(o, ct_program_name(program), "program", begin, o->micro_batch);

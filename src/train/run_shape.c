@@ -91,6 +91,7 @@ ct_status cti_run_shape_make(const cti_run_config *run, const ct_mesh *mesh, ct_
     const ct_component *loss = ct_component_find(run->root, "loss");
     cti_run_shape shape = {0};
     CT_TRY(batch_sizes(run, mesh, &shape, err));
+    const cti_parallelism_config *parallelism = CTI_SECTION(run->root, "parallelism", parallelism);
     shape.step = (cti_step_options){.mesh = mesh,
                                     .param_dtype = strcmp(training->dtype, "bfloat16") == 0 ? CT_DTYPE_BF16 : CT_DTYPE_F32,
                                     .compute_dtype = compute_dtype,
@@ -98,7 +99,8 @@ ct_status cti_run_shape_make(const cti_run_config *run, const ct_mesh *mesh, ct_
                                     .batch = shape.local_batch * ct_mesh_dp_degree(mesh),
                                     .seq_len = shape.seq_len,
                                     .loss_chunks = 1,
-                                    .is_sequence_parallel = CTI_SECTION(run->root, "parallelism", parallelism)->enable_sequence_parallel,
+                                    .is_sequence_parallel = parallelism->enable_sequence_parallel,
+                                    .is_overlapped = strcmp(parallelism->data_parallel_overlap, "never") != 0,
                                     .optim = {.max_norm = training->max_norm,
                                               .has_bf16_moments = strcmp(optimizer->implementation, "fused_opt_states_bf16") == 0,
                                               .has_one_micro_batch = shape.accumulation == 1},

@@ -108,7 +108,7 @@ static ct_status run_passes(cti_step *s, const ct_component *spec, const cti_ste
     CT_TRY(after_pass(&d, s->alloc, g, "fuse", err));
     ct_value_id keep[CTI_STEP_KEEPS];
     cti_step_keep(s, keep);
-    CT_TRY(ct_pass_schedule(g, keep, CTI_STEP_KEEPS, err));
+    CT_TRY(ct_pass_schedule(g, keep, CTI_STEP_KEEPS, o->is_overlapped, err));
     return after_pass(&d, s->alloc, g, "schedule", err);
 }
 
@@ -165,7 +165,7 @@ static ct_status eval_passes(cti_eval *e, const ct_component *spec, const cti_st
     CT_TRY(ct_pass_precision(e->graph, o->compute_dtype, err));
     CT_TRY(ct_pass_merge(e->graph, err));
     CT_TRY(ct_pass_fuse(e->graph, err));
-    return ct_pass_schedule(e->graph, &e->loss, 1, err);
+    return ct_pass_schedule(e->graph, &e->loss, 1, o->is_overlapped, err);
 }
 
 ct_status cti_eval_create(const ct_alloc *alloc, const ct_component *model_spec, const cti_step_options *options, const cti_step *step,

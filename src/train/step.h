@@ -30,6 +30,7 @@ typedef struct cti_step_options {
     int64_t batch, seq_len; /* rows of a micro-batch over all data ranks, tokens of a row */
     int64_t loss_chunks;
     bool is_sequence_parallel; /* with tp above 1 */
+    bool is_overlapped;        /* collectives of Flat groups beside the computation */
     ct_recompute_options recompute;
     ct_optim_spec optim;
     const char *dump_dir;   /* NULL: none; else "<dir>/NN-<pass>.txt" after each pass */
