@@ -42,8 +42,8 @@ typedef struct cti_span {
     int64_t step;
     int32_t micro_batch;   /* -1: none */
     int32_t stream;        /* 0 compute, 1 communication; thread id in the picture */
-    int32_t number;        /* of a collective on stream 1, its start, or the last that a wait is for; 0: none */
     int64_t live_bytes;    /* activations in use meanwhile; -1: no sample of the memory counter */
+    int32_t number;        /* of a collective on stream 1, its start, or the last that a wait is for; 0: none */
 } cti_span;
 
 typedef struct cti_profile cti_profile;

@@ -449,6 +449,39 @@ static void write_profile(cti_observer *o, cti_trainer *t, int64_t step)
     t->metrics.last_ns += cti_now_ns() - start; /* writing it down is not training time */
 }
 
+/* ---- traffic --------------------------------------------------------------------------------------------------- */
+
+static int64_t sent_bytes(const cti_trainer *t, int axis)
+{
+    ct_comm_stats stats;
+    int64_t sum = 0;
+    ct_comm_get_stats(t->axis[axis], &stats);
+    ct_runtime_add_stats(t->engine->runtime, axis, &stats);
+    for (int op = 0; op < CT_COMM_OP_COUNT; op++) {
+        sum += stats.op[op].sent_bytes;
+    }
+    return sum;
+}
+
+void cti_observer_traffic(cti_trainer *t)
+{
+    char line[256] = "", bytes[32], name[64];
+    size_t used = 0;
+    for (int a = 0; a < CT_MAX_AXES; a++) {
+        if (t->axis[a] == NULL) {
+            continue;
+        }
+        const int64_t sent = sent_bytes(t, a);
+        (void)snprintf(name, sizeof name, "sent_bytes/%s", ct_axis_name((ct_axis)a));
+        cti_trace_scalar(cti_observer_trace(t), CTI_HERE, name, (double)sent);
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s over %s", used > 0 ? ", " : "", cti_format_bytes(sent, bytes),
+                                 ct_axis_name((ct_axis)a)); /* six axes fit */
+    }
+    if (used > 0) {
+        CT_INFO(t->log, "Sent to other ranks: %s", line);
+    }
+}
+
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
 int64_t cti_phase_begin(cti_trainer *t, const cti_where *where, const char *name)

@@ -37,6 +37,8 @@ void cti_observer_step_begin(struct cti_trainer *t, int64_t step);
 void cti_observer_step_end(struct cti_trainer *t, int64_t step, double loss, bool is_ok);
 void cti_observer_logged(struct cti_trainer *t, int64_t step, const cti_step_numbers *numbers);
 void cti_observer_validated(struct cti_trainer *t, int64_t step, double loss, double tokens_per_second);
+/* What this rank sent over each axis since the run began: one line of the log, and scalars "sent_bytes/<axis>" of the trace. */
+void cti_observer_traffic(struct cti_trainer *t);
 /* The trace, for instants, scalars and tags; NULL where it is off. */
 cti_trace *cti_observer_trace(const struct cti_trainer *t);
 

@@ -287,6 +287,7 @@ ct_status cti_trainer_finish(cti_trainer *t, ct_err *err)
     }
     ct_comm_note(t->world, t->current_step, "ending");
     CT_TRY(ct_comm_barrier(t->world, NULL, err));
+    cti_observer_traffic(t);
     CT_INFO(t->log, "Training completed");
     return CT_OK;
 }

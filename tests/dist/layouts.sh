@@ -3,7 +3,7 @@
 # rooms: comm/gloo
 # labels: slow
 # Layouts of up to four ranks, from equal weights on equal rows. FSDP, HSDP and DDP of one degree: all bits of weights and moments after two
-# steps. Tensor and sequence parallelism in every mix with them: each gradient (the first moment after one step is a tenth of it) is at
+# steps; with collectives in line as beside the computation. Tensor and sequence parallelism in every mix with them: each gradient (the first moment after one step is a tenth of it) is at
 # most half as far again from the plain reference's as the one rank's is. What a layout saved, every other reads bit for bit.
 # LAYOUTS=all runs layouts of eight ranks, too (tools/long does).
 set -euo pipefail
@@ -26,15 +26,15 @@ train() {
         --dump-folder "$dir/$name" "$@" >"$dir/$name.log" 2>&1 || { tail -n 5 "$dir/$name.log"; fail "$name"; }
     sed -n 's/^\(\[default0\]:\)\{0,1\}\[titan\].*step: *\([0-9]*\) *loss: *\([0-9.]*\) *grad_norm: *\([0-9.]*\) .*/\2 \3 \4/p' "$dir/$name.log"
 }
-replicas=--parallelism.data-parallel-replicate-degree tensor=--parallelism.tensor-parallel-degree rows=--training.local-batch-size
+overlap=--parallelism.data-parallel-overlap replicas=--parallelism.data-parallel-replicate-degree tensor=--parallelism.tensor-parallel-degree rows=--training.local-batch-size
 at() { echo "$dir/$1/checkpoint/step-$2"; }
 
 # 1. FSDP, HSDP, DDP of degree 4: bits.
-train fsdp4 4 2 $rows $((ROWS / 4)) >"$dir/lines"
-for layout in "hsdp4 2" "ddp4 4"; do
+train fsdp4 4 2 $rows $((ROWS / 4)) $overlap never >"$dir/lines"
+for layout in "fsdp4_beside 1 always" "hsdp4 2 never" "hsdp4_beside 2 always" "ddp4 4 never" "ddp4_beside 4 always"; do
     # shellcheck disable=SC2086
     set -- $layout
-    train "$1" 4 2 $rows $((ROWS / 4)) $replicas "$2" >"$dir/more"
+    train "$1" 4 2 $rows $((ROWS / 4)) $replicas "$2" $overlap "$3" >"$dir/more"
     cmp "$dir/lines" "$dir/more" || fail "$1: loss or norm differ from FSDP's"
     for step in 1 2; do
         "$ctitan" checkpoint diff "$(at fsdp4 $step)" "$(at "$1" $step)" || fail "$1: step $step is not FSDP's"
@@ -55,8 +55,10 @@ check() { # NAME RANKS FLAGS...
 check tp2 2 1 $rows $ROWS $tensor 2
 check tp2_whole 2 1 $rows $ROWS $tensor 2 --parallelism.no-enable-sequence-parallel
 check tp4 4 1 $rows $ROWS $tensor 4
-check tp2_fsdp2 4 1 $rows $((ROWS / 2)) $tensor 2 activation-checkpoint:full
 check tp2_ddp2_whole 4 1 $rows $((ROWS / 2)) $tensor 2 $replicas 2 --parallelism.no-enable-sequence-parallel activation-checkpoint:none
+check tp2_fsdp2_beside 4 1 $rows $((ROWS / 2)) $tensor 2 activation-checkpoint:full $overlap always
+check tp2_fsdp2_inline 4 1 $rows $((ROWS / 2)) $tensor 2 activation-checkpoint:full $overlap never
+"$ctitan" checkpoint diff "$(at tp2_fsdp2_beside 1)" "$(at tp2_fsdp2_inline 1)" || fail 'tensor parallelism: overlap changes bits'
 check fsdp2 2 1 $rows $((ROWS / 2)) --parallelism.fsdp-reshard-after-forward always
 if [ "${LAYOUTS:-}" = all ]; then
     check tp2_hsdp22 8 1 $rows 2 $tensor 2 $replicas 2
@@ -82,8 +84,8 @@ resume() { # FROM NAME RANKS FLAGS...
     grep -v '^optimizer\.\|tensors,' "$dir/diff" && fail "$name: weights changed on the way from $from"
     return 0
 }
-resume tp2_fsdp2 a 1 $rows $ROWS
-resume tp2_fsdp2 b 2 $rows $((ROWS / 2)) $replicas 2
+resume tp2_fsdp2_beside a 1 $rows $ROWS
+resume tp2_fsdp2_beside b 2 $rows $((ROWS / 2)) $replicas 2
 resume one c 4 $rows $((ROWS / 2)) $tensor 2
 resume tp4 d 2 $rows $ROWS $tensor 2 --parallelism.no-enable-sequence-parallel
 echo "layouts: as one rank"

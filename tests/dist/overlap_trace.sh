@@ -3,21 +3,22 @@
 # rooms: comm/gloo
 # The trace of two ranks shows, by the order of starts, waits and ops on the track of computation: the parameters of a block are gathered while the
 # block before it computes (forward and backward), its gradients are summed while the next one computes, and each collective ran on a track of its
-# own between its start and the wait for it. With --parallelism.data-parallel-overlap never all is in line. Same losses both ways.
+# own between its start and the wait for it. With --parallelism.data-parallel-overlap never all is in line. Same losses both ways, and the bytes
+# that were sent are those of the plan.
 set -eu
 bin=$1/bin/ctitan
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
+model=(--module llama3 --config llama3_debugmodel --training.seq-len 64 --training.local-batch-size 2 --training.global-batch-size 8)
 run() { # run FOLDER ARGS...
     local folder=$1
     shift
-    "$bin" run --nproc_per_node=2 --rdzv_endpoint=localhost:0 -m torchtitan.train --module llama3 --config llama3_debugmodel --training.seq-len 64 \
-        --training.local-batch-size 2 --training.global-batch-size 8 --training.steps 2 --metrics.disable-color-printing --debug.seed 3 --metrics.log-freq 1 \
-        --profiler.enable-profiling --profiler.profile-freq 1 --profiler.profiler-warmup 0 --profiler.profiler-active 1 --dump-folder "$folder" "$@" >"$folder.log" 2>&1 ||
+    "$bin" run --nproc_per_node=2 --rdzv_endpoint=localhost:0 -m torchtitan.train "${model[@]}" --training.steps 2 --metrics.disable-color-printing \
+        --debug.seed 3 --metrics.log-freq 1 --profiler.enable-profiling --profiler.profile-freq 1 --profiler.profiler-warmup 0 --profiler.profiler-active 1 --dump-folder "$folder" "$@" >"$folder.log" 2>&1 ||
         { tail "$folder.log"; exit 1; }
 }
-run beside
+run beside --parallelism.data-parallel-overlap always
 run in-line --parallelism.data-parallel-overlap never
 check() { # check FILE WANTED-OVERLAP: of blocks 0 to 5
     gzip -dc "$1" | awk -v wanted="$2" '
@@ -73,3 +74,12 @@ losses() { grep -ohE 'step: +[0-9]+ +loss: +[0-9.]+ +grad_norm: +[0-9.]+' "$1"; 
 [ "$(losses beside.log | wc -l)" = 4 ] && [ "$(losses beside.log | sort)" = "$(losses in-line.log | sort)" ] || { echo 'the losses differ'; exit 1; }
 # The check itself can fail: what was in line is no overlap.
 ! (check in-line/profiling/traces/iteration_2/rank0_trace.json.gz 1) >/dev/null || { echo 'the check takes anything'; exit 1; }
+
+# Bytes: two steps of the plan's.
+want=$("$bin" plan --json --ranks 2 "${model[@]}" 2>/dev/null | awk '/"dp_shard": \{/ { on = 1 } on && /_bytes"/ { sum += $2 } on && /}/ { printf "%d", 2 * sum; exit }')
+for folder in beside in-line; do
+    for log in "$folder"/structured_logs/*; do
+        got=$(sed -n 's/.*"value":\([0-9]*\).*"event_name":"sent_bytes\/dp_shard".*/\1/p; s/.*"event_name":"sent_bytes\/dp_shard".*"value":\([0-9]*\).*/\1/p' "$log")
+        [ "${want:-0}" -gt 0 ] && [ "$got" = "$want" ] || { echo "$log: $got bytes were sent, the plan says $want"; exit 1; }
+    done
+done

@@ -68,15 +68,20 @@ static void a_profile_is_chromes(void **state)
     assert_true(cti_profile_records(p, 1) && cti_profile_ends(p, 1));
     assert_false(cti_profile_records(NULL, 1) || cti_profile_ends(NULL, 1));
     for (size_t i = 0; i < N_OF(names); i++) {
-        cti_profile_add(p, &(cti_span){"matmul", "op", "layers.\"0\"", "forward", "f32[2] -> f32[2]", 5000000123, 5000001123, 7, 1, 0, 64});
-        cti_profile_add(p, &(cti_span){"add", "op", NULL, "forward", NULL, 5000001123, 5000001124, 7, -1, 2, 64});
-        cti_profile_add(p, &(cti_span){"forward", "program", NULL, NULL, NULL, 5000000000, 5000002000, 7, 1, 0, -1});
+        cti_profile_add(p, &(cti_span){"matmul", "op", "layers.\"0\"", "forward", "f32[2] -> f32[2]", 5000000123, 5000001123, 7, 1, 0, 64, 0});
+        cti_profile_add(p, &(cti_span){"add", "op", NULL, "forward", NULL, 5000001123, 5000001124, 7, -1, 1, 64, 5});
+        cti_profile_add(p, &(cti_span){"forward", "program", NULL, NULL, NULL, 5000000000, 5000002000, 7, 1, 0, -1, 0});
         snprintf(path, sizeof path, "%s/%s", dir, names[i]);
         assert_int_equal(cti_profile_write(p, path, 3, &err), CT_OK);
         json_t *json = unpack(path), *events = json_object_get(json, "traceEvents");
-        /* The process's name, three streams', three spans, one sample of memory (the second is the same). */
-        assert_int_equal(json_array_size(events), 8);
-        json_t *op = json_array_get(events, 4);
+        /* The process's name, two streams', three spans, one sample of memory (the second is the same). */
+        assert_int_equal(json_array_size(events), 7);
+        static const char *const streams[] = {"compute", "communication"};
+        for (size_t k = 0; k < 2; k++) {
+            json_t *named = json_object_get(json_array_get(events, k + 1), "args");
+            assert_string_equal(json_string_value(json_object_get(named, "name")), streams[k]);
+        }
+        json_t *op = json_array_get(events, 3);
         assert_string_equal(json_string_value(json_object_get(op, "name")), "matmul");
         assert_string_equal(json_string_value(json_object_get(op, "ph")), "X");
         assert_true(json_number_value(json_object_get(op, "ts")) == 0.123 && json_number_value(json_object_get(op, "dur")) == 1.0);
@@ -84,10 +89,11 @@ static void a_profile_is_chromes(void **state)
         json_t *args = json_object_get(op, "args");
         assert_string_equal(json_string_value(json_object_get(args, "scope")), "layers.\"0\"");
         assert_int_equal(json_integer_value(json_object_get(args, "micro_batch")), 1);
-        assert_string_equal(json_string_value(json_object_get(json_array_get(events, 5), "ph")), "C");
-        assert_int_equal(json_integer_value(json_object_get(json_object_get(json_array_get(events, 5), "args"), "activations")), 64);
-        assert_null(json_object_get(json_object_get(json_array_get(events, 6), "args"), "micro_batch"));
-        assert_int_equal(json_integer_value(json_object_get(json_array_get(events, 6), "tid")), 2);
+        assert_string_equal(json_string_value(json_object_get(json_array_get(events, 4), "ph")), "C");
+        assert_int_equal(json_integer_value(json_object_get(json_object_get(json_array_get(events, 4), "args"), "activations")), 64);
+        assert_null(json_object_get(json_object_get(json_array_get(events, 5), "args"), "micro_batch"));
+        assert_int_equal(json_integer_value(json_object_get(json_array_get(events, 5), "tid")), 1);
+        assert_int_equal(json_integer_value(json_object_get(json_object_get(json_array_get(events, 5), "args"), "number")), 5);
         json_decref(json);
     }
     assert_int_equal(cti_profile_write(p, "/dev/null/x/trace.json", 3, &err), CT_ERR_IO);

@@ -188,6 +188,48 @@ static void stale_view_in_later_program(void **state)
     ct_graph_destroy(&s.g);
 }
 
+/* Nodes of stream 1 run beside the others: who reads what they make, or overwrites what they use, has waited. */
+static void streams(void **state)
+{
+    (void)state;
+#define GATHER "#0 %1 = all_gather(%0) {axis=2, degree=2, reduce_dtype=0} forward \"flat.a\" stream 1\n"
+    static const struct {
+        const char *nodes, *why; /* NULL: sound */
+    } rows[] = {
+        {GATHER "#1 %2 = add(%1, %3) forward wait 1\n", NULL},
+        {GATHER "#1 %2 = add(%1, %3) forward\n", "reads %1, which stream 1 may not have made yet"},
+        {GATHER "#1 %2 = add(%1, %3) forward wait 2\n", "waits for 2 nodes of stream 1; 1 have begun"},
+        {GATHER "#1 %2 = add(%3, %3) forward wait 1\n", NULL},
+        {GATHER "#1 %2 = all_reduce(%1) {axis=1, degree=2} forward stream 1\n", NULL}, /* one after another */
+        {GATHER "#1 %2 = add(%1, %3) backward\n", NULL}, /* a program ends with all of its nodes */
+        {"#0 %1 = all_gather(%0) {axis=2, degree=2, reduce_dtype=0} forward\n#1 %2 = add(%1, %3) forward wait 1\n",
+         "waits for 1 nodes of stream 1; 0 have begun"},
+        {GATHER "#1 %2 = accumulate(%0, %4, %5) forward\n", "overwrites %2, which stream 1 may still use"},
+        {GATHER "#1 %2 = accumulate(%0, %4, %5) forward wait 1\n", NULL},
+    };
+#undef GATHER
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[1024];
+        ct_err err = {0};
+        ct_graph *g = NULL;
+        const bool updates = strstr(rows[i].nodes, "accumulate") != NULL;
+        (void)snprintf(text, sizeof text,
+                       "ctitan graph 1\n%%0 grad f32 [4] \"g\"\n%%1 act f32 [8]\n%%2 act f32 [%s\n%%3 input f32 [8] \"x\"\n"
+                       "%%4 input f32 [4] \"d\"\n%%5 input i32 [1] \"first\"\n%s",
+                       updates ? "4] alias %0 0" : "8]", rows[i].nodes);
+        if (ct_graph_parse(ct_alloc_system(), text, strlen(text), "streams", &g, &err) != CT_OK) {
+            fail_msg("row %zu: %s", i, err.message);
+        }
+        const ct_status st = ct_graph_verify(g, &err);
+        if (rows[i].why == NULL && st != CT_OK) {
+            fail_msg("row %zu: %s", i, err.message);
+        }
+        assert_int_equal(st, rows[i].why == NULL ? CT_OK : CT_ERR_STATE);
+        assert_true(rows[i].why == NULL || strstr(err.message, rows[i].why) != NULL);
+        ct_graph_destroy(&g);
+    }
+}
+
 /* Inputs of other dims, then everything after them follows. */
 static void reinfer(void **state)
 {
@@ -214,7 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(violations), cmocka_unit_test(next_program_reads_the_source),
         cmocka_unit_test(overlap),    cmocka_unit_test(stale_view_in_later_program),
-        cmocka_unit_test(reinfer),
+        cmocka_unit_test(reinfer),    cmocka_unit_test(streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
