@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* labels: fast */
-/* The loop as `ctitan train` runs it, with its loader's thread and its log: once warm, a step allocates nothing and takes no page fault;
- * and the device's memory is of huge pages where the system has them. */
+/* The loop as `ctitan train` runs it, with its loader's thread and its log: once warm, a step allocates nothing and takes no page fault, with
+ * one rank and with two, whose collectives run beside the computation; and the device's memory is of huge pages where the system has them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -10,12 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "backend/cpu/cpu.h"
 #include "base/base.h"
+#include "comm/store.h"
 #include "model/model.h"
 #include "train/trainer.h"
 
@@ -109,7 +111,8 @@ static void ok(const run *r, ct_status st)
     }
 }
 
-static void open_run(run *r)
+/* place NULL: one rank, as the environment says. */
+static void open_run(run *r, const ct_place *place)
 {
     static const ct_backend *backends[2];
     static char n_steps[16];
@@ -122,10 +125,10 @@ static void open_run(run *r)
     write_corpus(r->corpus);
     const char *argv[] = {"--module", "llama3", "--config", "llama3_debugmodel", "--training.steps", n_steps,
                           "--training.local-batch-size", "1", "--training.seq-len", "64", "--metrics.log-freq", "1",
-                          "--dump-folder", r->folder, "--dataloader.dataset-path", r->corpus};
-    ct_place place;
-    ok(r, ct_place_from_env(NULL, NULL, &place, &r->err));
-    ok(r, ct_bootstrap_create(&r->alloc, &place, 1000, &r->boot, &r->err));
+                          "--dump-folder", r->folder, "--dataloader.dataset-path", r->corpus, "--parallelism.data-parallel-overlap", "always"};
+    ct_place one;
+    ok(r, ct_place_from_env(NULL, NULL, &one, &r->err));
+    ok(r, ct_bootstrap_create(&r->alloc, place != NULL ? place : &one, 60000, &r->boot, &r->err));
     ok(r, ct_registry_create(&r->alloc, &r->registry, &r->err));
     ok(r, cti_register_llama3(r->registry, &r->err));
     r->problems = (cti_problems){.text = {.alloc = &r->alloc}};
@@ -185,11 +188,10 @@ static void memory_is_huge(const run *r)
     assert_true(bytes > 0);
 }
 
-static void a_warm_step_is_quiet(void **state)
+static void run_quietly(const ct_place *place)
 {
-    (void)state;
     run r = {0};
-    open_run(&r);
+    open_run(&r, place);
     memory_is_huge(&r);
     n_lines = 0;
     ok(&r, cti_trainer_run(r.trainer, &r.err));
@@ -209,12 +211,52 @@ static void a_warm_step_is_quiet(void **state)
 #endif
 }
 
+static void a_warm_step_is_quiet(void **state)
+{
+    (void)state;
+    run_quietly(NULL);
+}
+
+static void so_it_is_on_two_ranks(void **state)
+{
+    (void)state;
+#ifdef CT_HAVE_GLOO
+    enum { N = 2 };
+    ct_err err = {0};
+    int fd, port;
+    pid_t pids[N];
+    cti_store_server *server = NULL;
+    assert_int_equal(cti_store_listen("127.0.0.1", 0, &fd, &port, &err), CT_OK);
+    for (int rank = 0; rank < N; rank++) {
+        pids[rank] = fork();
+        assert_true(pids[rank] >= 0);
+        if (pids[rank] == 0) { /* a failure here ends main() with it */
+            ct_place place = {.rank = rank, .world_size = N, .local_rank = rank, .local_world_size = N, .master_port = port,
+                              .store_is_supervised = true};
+            (void)snprintf(place.master_addr, sizeof place.master_addr, "127.0.0.1");
+            (void)close(fd);
+            run_quietly(&place);
+            exit(0);
+        }
+    }
+    assert_int_equal(cti_store_server_start(ct_alloc_system(), fd, N, "", &server, &err), CT_OK);
+    for (int rank = 0; rank < N; rank++) {
+        int status = -1;
+        assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
+        assert_int_equal(status, 0);
+    }
+    cti_store_server_stop(&server);
+#else
+    printf("two ranks: left out, this build has no Gloo\n");
+#endif
+}
+
 int main(void)
 {
 #if defined(CT_EMULATED)
     printf("skipped: page faults and huge pages would be the emulator's\n");
     return 77;
 #endif
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_warm_step_is_quiet)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(so_it_is_on_two_ranks), cmocka_unit_test(a_warm_step_is_quiet)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
