@@ -220,8 +220,11 @@ static void a_warm_step_is_quiet(void **state)
 static void so_it_is_on_two_ranks(void **state)
 {
     (void)state;
-#ifdef CT_HAVE_GLOO
     enum { N = 2 };
+    if (access(CT_BINARY_DIR "/lib/ctitan/engines/gloo.so", R_OK) != 0) {
+        printf("two ranks: left out, this build has no Gloo\n");
+        return;
+    }
     ct_err err = {0};
     int fd, port;
     pid_t pids[N];
@@ -246,9 +249,6 @@ static void so_it_is_on_two_ranks(void **state)
         assert_int_equal(status, 0);
     }
     cti_store_server_stop(&server);
-#else
-    printf("two ranks: left out, this build has no Gloo\n");
-#endif
 }
 
 int main(void)
