@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,15 +18,15 @@ struct ct_log {
     pthread_mutex_t lock; /* guards stream, hook, hook_ctx */
     void (*hook)(void *ctx, ct_log_level level, const char *text);
     void *hook_ctx;
-    char *status; /* owns; the line below the log, with what draws it; NULL until there is one; under lock */
-    size_t status_bytes;
+    char *status; /* owns; the text of the line below the log; NULL until there is one; under lock */
+    size_t status_bytes; /* 0: none is shown */
 };
 
 enum { LOG_STACK_BYTES = 2048, LOG_HEAD_BYTES = 96, LOG_STATUS_BYTES = 1024 };
 
-/* To the first column and away with what stands there. The status leaves the cursor at its line's start, so that whoever writes next
- * (a shell, when we were killed) writes over it. */
-static const char erase_line[] = "\r\033[K";
+/* To the first column and away with what stands there and below, where a terminal that became narrower may have put the rest of the line. The
+ * status leaves the cursor at its line's start, so that whoever writes next (a shell, when we were killed) writes over it. */
+static const char erase_line[] = "\r\033[J";
 
 ct_status ct_log_create(const ct_alloc *alloc, FILE *stream, ct_log_level level, ct_log **out_log,
                         ct_err *err)
@@ -100,19 +101,42 @@ static void write_out(FILE *stream, const char *bytes, size_t size)
     }
 }
 
+/* Bytes of the status that the terminal has room for as it is now, lest it wraps; its characters are one column wide. */
+static size_t status_that_fits(const ct_log *log)
+{
+    struct winsize window = {0};
+    const int fd = log->stream != NULL ? fileno(log->stream) : -1;
+    if (fd < 0 || ioctl(fd, TIOCGWINSZ, &window) != 0 || window.ws_col == 0) {
+        return log->status_bytes;
+    }
+    size_t n = 0;
+    for (int columns = 0; n < log->status_bytes; n++) {
+        columns += ((unsigned char)log->status[n] & 0xc0) != 0x80;
+        if (columns >= window.ws_col) {
+            break;
+        }
+    }
+    return n;
+}
+
 /* Under the lock: the line in the status's place and the status below it, as one write. False where memory ran out. */
 static bool write_above_status(ct_log *log, const char *line, size_t size)
 {
-    const size_t n_erase = sizeof erase_line - 1;
-    char *all = ct_alloc_resize(log->alloc, NULL, n_erase + size + log->status_bytes, 1, NULL);
+    const size_t n_erase = sizeof erase_line - 1, n_status = status_that_fits(log);
+    char own[LOG_STATUS_BYTES + 64];
+    const bool is_short = n_erase + size + n_status + 1 <= sizeof own; /* a status alone always is */
+    char *all = is_short ? own : ct_alloc_resize(log->alloc, NULL, n_erase + size + n_status + 1, 1, NULL);
     if (all == NULL) {
         return false;
     }
     memcpy(all, erase_line, n_erase);
     memcpy(all + n_erase, line, size);
-    memcpy(all + n_erase + size, log->status, log->status_bytes);
-    write_out(log->stream, all, n_erase + size + log->status_bytes);
-    ct_alloc_free(log->alloc, all);
+    memcpy(all + n_erase + size, log->status, n_status);
+    all[n_erase + size + n_status] = '\r';
+    write_out(log->stream, all, n_erase + size + n_status + 1);
+    if (!is_short) {
+        ct_alloc_free(log->alloc, all);
+    }
     return true;
 }
 
@@ -127,10 +151,10 @@ void ct_log_set_status(ct_log *log, const char *text)
     }
     if (log->status != NULL) {
         const bool was_there = log->status_bytes > 0;
-        const int n = text == NULL || text[0] == '\0' ? 0 : snprintf(log->status, LOG_STATUS_BYTES, "%s%.1000s\r", erase_line, text);
+        const int n = text == NULL ? 0 : snprintf(log->status, LOG_STATUS_BYTES, "%.1000s", text);
         log->status_bytes = n > 0 ? (size_t)n : 0;
         if (log->status_bytes > 0) {
-            write_out(log->stream, log->status, log->status_bytes);
+            (void)write_above_status(log, "", 0); /* takes no memory */
         } else if (was_there) {
             write_out(log->stream, erase_line, sizeof erase_line - 1);
         }

@@ -214,7 +214,11 @@ static ct_status write_script(list *l, ct_component *root, const ct_registry *re
     add_registry(out, registry, true);
     cti_str_add(out, "' ;;\n    --config) echo '");
     add_registry(out, registry, false);
-    cti_str_add(out, "<file>' ;;\n    --help | --all | --json | --yaml | *.no-*) echo '<flag>' ;;\n");
+    cti_str_add(out, "<file>' ;;\n    --help | --all | --json | --yaml | *.no-* | --no-*) echo '<flag>' ;;\n"
+                     /* options of the small commands */
+                     "    --chat | --ignore-eos | --echo | --json-lines | --run-overrides | --text) echo '<flag>' ;;\n"
+                     "    --checkpoint | --prompts | --messages | --chat-template | --output | --out | --local-dir | --log-dir) echo '<file>' ;;\n"
+                     "    --dtype) echo 'float32 bfloat16' ;;\n");
     CT_TRY(for_each_kind(l, root, add_values));
     cti_str_add(out, "    *) echo '<any>' ;;\n    esac\n}\n");
     cti_str_add(out, common_tail);

@@ -58,8 +58,14 @@ static ct_status print_json(const ct_alloc *alloc, cti_run_config *run, ct_err *
 
 static ct_status print_text(const ct_alloc *alloc, cti_run_config *run, bool all, ct_err *err)
 {
+    static const char what[] = "Prints every setting of a run with where it comes from: default, registry (the registry function), base and file (settings\n"
+                               "files), env, flag, override; checks all of them, and runs nothing.\n\n"
+                               "  --all   the settings of the model's parts, too\n"
+                               "  --json  as JSON, with sources\n"
+                               "  --yaml  as a file that --config takes back\n\n";
     const int64_t width = number_from_env("COLUMNS", 100);
     cti_str text = {.alloc = alloc};
+    cti_str_add(&text, run->wants_help ? what : "");
     ct_status st = run->wants_help ? cti_help(run->tree, run->root, CTI_PROGRAM " config [--all|--json|--yaml]",
                                               width > 0 && width <= 400 ? (int)width : 100, &text, err)
                                    : cti_config_text(run->tree, run->root, all, &text, err);

@@ -26,7 +26,7 @@ static volatile sig_atomic_t is_supervised;  /* the launcher kills when it is as
  * launcher more signals change nothing: a scheduler's comes to the ranks directly and through the launcher, which is one request. */
 static void on_signal(int number)
 {
-    static const char erase_line[] = "\r\033[K";
+    static const char erase_line[] = "\r\033[J";
     if (stop_requested == 0) {
         static const char told[] = "ctitan train: asked to stop: this step is finished first, and saved where saving is on (once more: at once)\n";
         const int before = errno;

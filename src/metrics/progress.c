@@ -117,7 +117,8 @@ void cti_progress_format(const cti_progress *p, int64_t step, double loss, doubl
                           snprintf(eta, sizeof eta, "  ETA %s", left),
                           snprintf(value, sizeof value, "  loss %.4f", loss),
                           snprintf(rate, sizeof rate, "  %s tok/s",
-                                   cti_format_thousands(tokens_per_second < 1e18 ? (int64_t)tokens_per_second : 0, tps))};
+                                   tokens_per_second > 0.0 && tokens_per_second < 1e18
+                                       ? cti_format_thousands((int64_t)tokens_per_second, tps) : "?")};
     const char *const parts[] = {head, percent, eta, value, rate};
     int room = columns - 1; /* the last column stays free, lest the terminal wraps */
     int n_parts = 0;

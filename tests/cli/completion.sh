@@ -59,6 +59,9 @@ only "full memory-budget none selective" ctitan train activation-checkpoint :
 has --nproc-per-node ctitan run --np
 has --training.steps ctitan run --nproc-per-node 2 -m torchtitan.train --training.s
 has --checkpoint ctitan generate --ch
+only "a file.jsonl" ctitan generate --messages a
+has --max-new-tokens ctitan generate --chat --max
+only "bfloat16" ctitan generate --dtype b
 only "bash zsh" ctitan completion ""
 # Every flag of --help is there.
 "$bin" train --module llama3 --config llama3_debugmodel --help | grep -oE '^  --[a-z0-9.-]+' | tr -d ' ' | grep -v '^--module$' >flags

@@ -97,7 +97,7 @@ if command -v script >/dev/null; then
     terminal
     grep -q 'step 4/4 ━' tty.log && grep -q 'tok/s' tty.log || { cat tty.log; fail 'no progress line'; }
     # What stands in each line when the cursor leaves it: all behind the last erasure.
-    sed -e 's/\r*$//' -e 's/.*\r\x1b\[K//' tty.log >lines
+    sed -e 's/\r*$//' -e 's/.*\r\x1b\[J//' tty.log >lines
     ! grep -vE '^\[titan\] [0-9-]+ [0-9:,]+ - root - [A-Z]+ - ' lines || fail 'garbled lines'
     [ "$(grep -c 'step: ' lines)" = 4 ] && tail -n 1 lines | grep -q 'Process group destroyed$' || { cat lines; fail 'lines of the log'; }
     for plain in NO_COLOR=1 CI=true TERM=dumb; do

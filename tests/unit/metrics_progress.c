@@ -3,7 +3,11 @@
 /* Which steps are profiled, what a profile holds, and the progress line: how it fits, and that it never garbles the log. */
 #include "base_test.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "base/base.h"
@@ -177,7 +181,7 @@ static void the_log_stays_whole(void **state)
     for (char *newline; (newline = strchr(line, '\n')) != NULL; line = newline + 1) {
         *newline = '\0';
         char *shown = line; /* what stands in the line when the cursor leaves it: all behind the last erasure */
-        for (char *at; (at = strstr(shown, "\r\033[K")) != NULL; shown = at + 4) {
+        for (char *at; (at = strstr(shown, "\r\033[J")) != NULL; shown = at + 4) {
             n_drawn += strncmp(at + 4, "step ", 5) == 0;
         }
         assert_true(cti_starts_with(shown, "[titan] ") && strchr(shown, '\r') == NULL);
@@ -191,6 +195,54 @@ static void the_log_stays_whole(void **state)
     free(text);
 }
 
+/* A terminal that became narrower between two drawings: the line is cut to it, not wrapped. */
+static void a_narrower_terminal(void **state)
+{
+    (void)state;
+    ct_err err = {0};
+    ct_log *log;
+    char bytes[4096];
+    struct winsize window = {.ws_row = 24, .ws_col = 120};
+    const int master = posix_openpt(O_RDWR | O_NOCTTY);
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) {
+        skip();
+    }
+    const int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+    assert_true(slave >= 0);
+    FILE *stream = fdopen(slave, "w");
+    assert_non_null(stream);
+    assert_int_equal(ioctl(master, TIOCSWINSZ, &window), 0);
+    assert_int_equal(ct_log_create(ct_alloc_system(), stream, CT_LOG_INFO, &log, &err), CT_OK);
+    cti_str wide = {.alloc = ct_alloc_system()};
+    for (int i = 0; i < 119; i++) {
+        cti_str_add(&wide, "━");
+    }
+    ct_log_set_status(log, wide.data);
+    for (unsigned short columns = 120; columns > 0; columns = (unsigned short)(columns - 17)) {
+        window.ws_col = columns;
+        assert_int_equal(ioctl(master, TIOCSWINSZ, &window), 0);
+        ssize_t n = read(master, bytes, sizeof bytes - 1); /* what was written before */
+        assert_true(n > 0);
+        CT_INFO(log, "a line");
+        size_t size = 0;
+        do { /* the line comes in one write, which the terminal may hand on in parts */
+            n = read(master, bytes + size, sizeof bytes - 1 - size);
+            assert_true(n > 0);
+            size += (size_t)n;
+            bytes[size] = '\0';
+        } while (strstr(bytes, "a line\r\n") == NULL || bytes[size - 1] != '\r');
+        assert_int_equal(columns_of(strstr(bytes, "a line\r\n") + 8), columns); /* one less, and the way back */
+        CT_INFO(log, "another");
+        if (columns <= 17) {
+            break;
+        }
+    }
+    cti_str_deinit(&wide);
+    ct_log_destroy(&log);
+    fclose(stream);
+    close(master);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +250,7 @@ int main(void)
         cmocka_unit_test(a_profile_is_chromes),
         cmocka_unit_test(the_line_fits),
         cmocka_unit_test(the_log_stays_whole),
+        cmocka_unit_test(a_narrower_terminal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
