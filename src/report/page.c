@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "base/json.h"
 #include "report/report_internal.h"
 
@@ -255,15 +256,22 @@ typedef struct chart_row {
     const char *title, *unit;
     const char *column; /* NULL: the first that begins with "lr/" */
     bool begins_at_zero;
+    bool is_validation; /* of validation.csv */
 } chart_row;
 static const chart_row chart_rows[] = {
-    {"Loss", "mean over the step's labels", CTI_COLUMN_LOSS, false},
-    {"Learning rate", "", NULL, true},
-    {"Gradient norm", "before clipping", CTI_COLUMN_NORM, true},
-    {"Throughput", "tokens/s per device", CTI_COLUMN_TPS, true},
-    {"Model FLOPs utilisation", "% of the device's peak", CTI_COLUMN_MFU, true},
-    {"Memory", "GiB resident, peak so far", CTI_COLUMN_RESERVED, true},
+    {"Loss", "mean over the step's labels", CTI_COLUMN_LOSS, false, false},
+    {"Validation loss", "mean over its labels", "validation_metrics/loss", false, true},
+    {"Learning rate", "", NULL, true, false},
+    {"Gradient norm", "before clipping", CTI_COLUMN_NORM, true, false},
+    {"Throughput", "tokens/s per device", CTI_COLUMN_TPS, true, false},
+    {"Model FLOPs utilisation", "% of the device's peak", CTI_COLUMN_MFU, true, false},
+    {"Memory", "GiB resident, peak so far", CTI_COLUMN_RESERVED, true, false},
 };
+
+static const cti_table *table_of(const page *p, size_t run, const chart_row *row)
+{
+    return row->is_validation ? &p->runs[run].validation : &p->runs[run].table;
+}
 
 static int32_t column_of(const cti_table *t, const char *name)
 {
@@ -278,11 +286,11 @@ static int32_t column_of(const cti_table *t, const char *name)
     return -1;
 }
 
-static bool has_values(const page *p, const char *name)
+static bool has_values(const page *p, const chart_row *row)
 {
     for (size_t i = 0; i < p->n; i++) {
-        const cti_table *t = &p->runs[i].table;
-        const int32_t column = column_of(t, name);
+        const cti_table *t = table_of(p, i, row);
+        const int32_t column = column_of(t, row->column);
         for (int64_t r = 0; r < t->n_rows; r++) {
             if (isfinite(cti_table_at(t, r, column))) {
                 return true;
@@ -298,7 +306,7 @@ static void add_one_axis(const page *p, const chart_row *row, bool by_tokens)
     cti_chart chart = {row->title, row->unit, by_tokens ? "tokens" : "step", curves, 0, row->begins_at_zero};
     double *at = p->room;
     for (size_t i = 0; i < p->n; i++) {
-        const cti_table *t = &p->runs[i].table;
+        const cti_table *t = table_of(p, i, row);
         const int32_t column = column_of(t, row->column), tokens = cti_table_column(t, CTI_COLUMN_TOKENS);
         if (column < 0) {
             continue;
@@ -326,7 +334,7 @@ static void add_charts(const page *p)
                         "<div class=\"switch\"><label for=\"by-step\">by step</label><label for=\"by-tokens\">by tokens</label></div>"
                         "<div class=\"grid-of\">\n");
     for (size_t c = 0; c < sizeof chart_rows / sizeof chart_rows[0]; c++) {
-        if (!has_values(p, chart_rows[c].column)) {
+        if (!has_values(p, &chart_rows[c])) {
             continue;
         }
         cti_str_printf(p->out, "<section class=\"card\"><h3>%s <small>%s</small></h3>", chart_rows[c].title, chart_rows[c].unit);
@@ -440,7 +448,7 @@ ct_status cti_report_page(const cti_run_record *runs, size_t n, const cti_report
     page p = {.runs = runs, .n = n, .options = options, .out = out};
     int64_t n_doubles = 1;
     for (size_t i = 0; i < n; i++) {
-        n_doubles += 2 * runs[i].table.n_rows;
+        n_doubles += 2 * cti_max_i64(runs[i].table.n_rows, runs[i].validation.n_rows);
     }
     CT_TRY(cti_run_labels(runs, n, &room, p.labels, err));
     p.room = CT_NEW_ARRAY(out->alloc, double, n_doubles, err);

@@ -2,7 +2,7 @@
 /* The map of the room `report`: what runs left behind, read back, compared and drawn. It reads files only: a run may still be going on,
  * and its files may be damaged or made by others.
  *
- *   run_read.c  metrics.csv, run.json and checkpoints of a folder -> cti_run_record
+ *   run_read.c  metrics.csv, validation.csv, run.json and checkpoints of a folder -> cti_run_record
  *   compare.c   where two runs part             text.c   a summary for the terminal
  *   chart.c     one chart as SVG                page.c   the HTML page
  *
@@ -47,6 +47,7 @@ typedef struct cti_run_record {
     const ct_alloc *alloc;
     char *folder;         /* owns; as given, without slashes at its end */
     cti_table table;
+    cti_table validation; /* of validation.csv; without rows where there is none */
     json_t *facts;        /* owns; run.json; NULL: none */
     const char *note;     /* why facts are missing, NULL where they are not; static */
     int64_t *checkpoints; /* owns; steps, rising */

@@ -249,6 +249,21 @@ static ct_status list_checkpoints(cti_run_record *run, ct_err *err)
     return st;
 }
 
+/* In the form of metrics.csv; a run without validation has none. */
+static ct_status read_validation(cti_run_record *run, ct_err *err)
+{
+    char *path = cti_path_join(run->alloc, run->folder, "validation.csv", err), *text = NULL;
+    size_t size = 0;
+    ct_status st = path != NULL ? CT_OK : CT_ERR_MEMORY;
+    if (st == CT_OK && cti_path_is_file(path)) {
+        st = cti_file_read(run->alloc, path, MAX_CSV_BYTES, &text, &size, err);
+        st = st == CT_OK ? cti_table_parse(run->alloc, text, size, path, &run->validation, err) : st;
+    }
+    ct_alloc_free(run->alloc, text);
+    ct_alloc_free(run->alloc, path);
+    return st;
+}
+
 static ct_status read_all(cti_run_record *run, ct_err *err)
 {
     const bool is_folder = cti_path_is_dir(run->folder);
@@ -272,7 +287,8 @@ static ct_status read_all(cti_run_record *run, ct_err *err)
     ct_alloc_free(run->alloc, path);
     if (st == CT_OK && is_folder) {
         read_facts(run);
-        st = list_checkpoints(run, err);
+        st = read_validation(run, err);
+        st = st == CT_OK ? list_checkpoints(run, err) : st;
     } else {
         run->note = "a table only";
     }
@@ -298,6 +314,7 @@ void cti_run_record_deinit(cti_run_record *run)
         return;
     }
     cti_table_deinit(&run->table);
+    cti_table_deinit(&run->validation);
     json_decref(run->facts);
     ct_alloc_free(run->alloc, run->checkpoints);
     ct_alloc_free(run->alloc, run->folder);

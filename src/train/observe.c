@@ -18,7 +18,7 @@
 struct cti_observer {
     cti_writer *writer; /* owns; NULL: nothing is written */
     cti_trace *trace;   /* owns; NULL: off */
-    cti_writer_file *csv, *events; /* the writer's */
+    cti_writer_file *csv, *validation, *events; /* the writer's */
     cti_profile *profile; /* owns; NULL: off */
     cti_progress progress;
     ct_arena *arena;    /* owns: names of scalars, shapes of ops */
@@ -33,6 +33,11 @@ struct cti_observer {
     bool is_recording;
     int folder_lock; /* of the dump folder, on the rank that writes metrics.csv and run.json; -1 */
 };
+
+/* The columns of validation.csv. */
+#define VALIDATION_SCALARS(loss, tps, tokens)                                                                      \
+    {"validation_metrics/loss", (loss), true}, {"validation_metrics/throughput(tps)", (tps), true}, \
+    {"n_tokens_seen", (tokens), true}
 
 /* ---- scalars --------------------------------------------------------------------------------------------------- */
 
@@ -116,16 +121,18 @@ static ct_status open_trace(cti_observer *o, cti_trainer *t, ct_err *err)
     return st;
 }
 
-static ct_status open_csv(cti_observer *o, cti_trainer *t, ct_err *err)
+/* <dump folder>/<name>.csv, without rows of steps that will be done again. */
+static ct_status open_csv(cti_observer *o, cti_trainer *t, const char *name, const cti_scalar *scalars, int n_scalars, cti_writer_file **out_file,
+                          ct_err *err)
 {
     cti_str path = {.alloc = t->alloc}, header = {.alloc = t->alloc};
     bool was_moved = false;
-    cti_str_printf(&path, "%s/metrics", dump_folder(t));
+    cti_str_printf(&path, "%s/%s", dump_folder(t), name);
     if (t->mesh.rank != 0) {
         cti_str_printf(&path, ".rank_%" PRId64, t->mesh.rank);
     }
     cti_str_add(&path, ".csv");
-    cti_csv_header(&header, o->scalars, o->n_scalars);
+    cti_csv_header(&header, scalars, n_scalars);
     ct_status st = cti_str_check(path.failed ? &path : &header, err);
     if (st == CT_OK) {
         st = cti_make_dirs(dump_folder(t), err);
@@ -134,7 +141,7 @@ static ct_status open_csv(cti_observer *o, cti_trainer *t, ct_err *err)
         st = cti_csv_prepare(t->alloc, cti_str_text(&path), cti_str_text(&header), o->loaded_step, &was_moved, err);
     }
     if (st == CT_OK) {
-        o->csv = cti_writer_open(o->writer, cti_str_text(&path));
+        *out_file = cti_writer_open(o->writer, cti_str_text(&path));
     }
     cti_str_deinit(&path);
     cti_str_deinit(&header);
@@ -295,7 +302,11 @@ void cti_observer_start(cti_trainer *t)
         }
     }
     if (c->enable_csv && writes && has_folder) {
-        warn_of(o, open_csv(o, t, &err), &err);
+        warn_of(o, open_csv(o, t, "metrics", o->scalars, o->n_scalars, &o->csv, &err), &err);
+        const cti_scalar validation[] = {VALIDATION_SCALARS(0.0, 0.0, 0.0)};
+        if (CTI_SECTION(t->root, "validator", validator)->enable) {
+            warn_of(o, open_csv(o, t, "validation", validation, (int)(sizeof validation / sizeof *validation), &o->validation, &err), &err);
+        }
     }
     if (c->enable_csv && t->mesh.rank == 0 && has_folder) {
         warn_of(o, write_facts(o, t, &err), &err);
@@ -534,7 +545,17 @@ void cti_observer_step_end(cti_trainer *t, int64_t step, double loss, bool is_ok
 void cti_observer_validated(cti_trainer *t, int64_t step, double loss, double tokens_per_second)
 {
     cti_observer *o = t->observer;
-    if (o == NULL || o->events == NULL) {
+    if (o == NULL || (o->validation == NULL && o->events == NULL)) {
+        return;
+    }
+    const double now_s = (double)cti_wall_ms() / 1e3;
+    if (o->validation != NULL) {
+        const cti_scalar row[] = {VALIDATION_SCALARS(loss, tokens_per_second, (double)t->tokens_seen)};
+        cti_str_reset(&o->text);
+        cti_csv_row(&o->text, step, now_s, row, (int)(sizeof row / sizeof *row));
+        cti_writer_add(o->validation, o->text.data, o->text.len);
+    }
+    if (o->events == NULL) {
         return;
     }
     const double gib = (double)cti_peak_rss_bytes() / (1024.0 * 1024.0 * 1024.0);
@@ -543,7 +564,7 @@ void cti_observer_validated(cti_trainer *t, int64_t step, double loss, double to
                                   {"validation_metrics/memory/max_active(GiB)", gib, true},
                                   {"validation_metrics/memory/max_reserved(GiB)", gib, true}};
     cti_str_reset(&o->text);
-    cti_tfevents_scalars(&o->text, (double)cti_wall_ms() / 1e3, step, scalars, (int)(sizeof scalars / sizeof scalars[0]));
+    cti_tfevents_scalars(&o->text, now_s, step, scalars, (int)(sizeof scalars / sizeof scalars[0]));
     cti_writer_add(o->events, o->text.data, o->text.len);
 }
 

@@ -28,6 +28,16 @@ grep -q 'never by more than 10;' out && ! grep -q '^page' out || { cat out; fail
 for text in 'Loss' 'Learning rate' 'Gradient norm' 'Throughput' 'Memory' '>tokens<' 'AMD\|Intel\|device' 'optimizer.param_groups.0.optimizer_kwargs.lr' '3, 6'; do
     grep -q "$text" a/report.html || fail "the page lacks $text"
 done
+# Validation: its own table and curve, which goes on after a resume and drops what is done again.
+valid=(--validator.enable --validator.freq 2 --validator.steps 1 --validator.dataloader.dataset c4_test --checkpoint.enable --checkpoint.interval 3)
+train --dump-folder v "${valid[@]}"
+[ "$(cut -d, -f1 v/validation.csv | tr '\n' ' ')" = 'step 1 2 4 6 ' ] || { cat v/validation.csv; fail 'validation.csv'; }
+cp v/validation.csv whole.csv
+rm -r v/checkpoint/step-6
+train --dump-folder v "${valid[@]}"
+cmp <(cut -d, -f1,3,5 whole.csv) <(cut -d, -f1,3,5 v/validation.csv) || fail 'validation.csv after a resume'
+"$bin" report v a >out && grep -q 'Validation loss' v/report.html || fail 'no curve of validation'
+"$bin" report a >out && ! grep -q 'Validation loss' a/report.html || fail 'a curve of validation that there was none of'
 # A table alone.
 mkdir t && cp a/metrics.csv t/x.csv
 (cd t && "$bin" report x.csv >out && [ -s report.html ]) || fail 'a table alone'
