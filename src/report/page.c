@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/num.h"
 #include "base/json.h"
+#include "base/num.h"
 #include "report/report_internal.h"
 
 enum { N_COLORS = 8 };
