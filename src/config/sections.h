@@ -213,6 +213,8 @@ enum { CTI_SET_NO_EFFECT = 256 };
 #define CTI_AC_MEMORY_BUDGET_FIELDS(X) \
     CTI_AC_COMMON_FIELDS(X) \
     X(memory_budget, F64, "0.5", "0", "1", "", "", CT_SET_PLAN, NULL, "share of the activations to keep") \
+    X(memory_limit_gib, F64, "0", "0", "", "", "", CT_SET_PLAN, NULL, \
+      "above 0: the largest share, in 64ths, with which a rank takes no more GiB than this in its block; memory_budget is not asked then") \
     X(visualize_memory_budget_pareto, BOOL, "false", "", "", "", "", 0, "the picture is not there yet", \
       "draw memory against recomputing")
 

@@ -64,6 +64,8 @@ static ct_status draw(const ct_alloc *alloc, const cti_plan_request *r, const va
         out->shape.step.recompute.mode = v->recompute;
         out->shape.step.recompute.budget = v->budget;
         out->shape.step.dump_dir = NULL;
+    } else if (r->has_budget) {
+        out->shape.step.recompute.budget = r->budget;
     }
     CT_TRY_GOTO(st, cti_step_create(alloc, ct_component_find(r->run->root, "model_spec"), &out->shape.step, &out->step, err), fail);
     ct_value_id keep[CTI_STEP_KEEPS];
@@ -404,6 +406,32 @@ static ct_status advise_ranks(const ct_alloc *alloc, const cti_plan_request *r, 
     return CT_OK;
 }
 
+ct_status cti_fit_budget(const ct_alloc *alloc, const cti_plan_request *request, int64_t limit_bytes, double *out_budget, ct_err *err)
+{
+    enum { PARTS = 64 };
+    ct_mesh mesh;
+    cti_run_shape shape;
+    need then;
+    CT_TRY(mesh_of(request->run, request->n_ranks, 0, &mesh, err));
+    CT_TRY(cti_run_shape_make(request->run, &mesh, request->compute_dtype, &shape, err));
+    variant v = {CT_RECOMPUTE_BUDGET, 0.0, shape.local_batch, request->n_ranks};
+    CT_TRY(needs(alloc, request, &v, &then, err));
+    if (then.total > limit_bytes) {
+        char least[32], limit[32];
+        return CT_FAIL(err, CT_ERR_USAGE, "--activation-checkpoint.memory-limit-gib: a rank that recomputes all of its blocks needs %s, the limit is %s",
+                       cti_format_bytes(then.total, least), cti_format_bytes(limit_bytes, limit));
+    }
+    int low = 0, high = PARTS + 1; /* low fits; high does not, or is none */
+    while (high - low > 1) {
+        const int middle = high > PARTS && low == 0 ? PARTS : low + (high - low) / 2; /* all of them first */
+        v.budget = (double)middle / PARTS;
+        CT_TRY(needs(alloc, request, &v, &then, err));
+        *(then.total <= limit_bytes ? &low : &high) = middle;
+    }
+    *out_budget = (double)low / PARTS;
+    return CT_OK;
+}
+
 /* The largest budget, in twentieths, that fits: guessed between full and none, then planned. */
 static ct_status advise_budget(const ct_alloc *alloc, const cti_plan_request *r, const variant *now, const need *full, cti_run_estimate *e,
                                ct_err *err)
@@ -461,8 +489,23 @@ static ct_status give_advice(const ct_alloc *alloc, const cti_plan_request *r, c
     return CT_OK;
 }
 
-ct_status cti_run_estimate_create(const ct_alloc *alloc, const cti_plan_request *request, cti_run_estimate **out_estimate, ct_err *err)
+/* The request with the budget that its settings' limit comes to. */
+static ct_status with_budget(const ct_alloc *alloc, const cti_plan_request *request, cti_plan_request *out, ct_err *err)
 {
+    ct_mesh mesh;
+    cti_run_shape shape;
+    *out = *request;
+    CT_TRY(mesh_of(request->run, request->n_ranks, request->rank, &mesh, err));
+    CT_TRY(cti_run_shape_make(request->run, &mesh, request->compute_dtype, &shape, err));
+    out->has_budget = shape.memory_limit_bytes > 0;
+    return out->has_budget ? cti_fit_budget(alloc, request, shape.memory_limit_bytes, &out->budget, err) : CT_OK;
+}
+
+ct_status cti_run_estimate_create(const ct_alloc *alloc, const cti_plan_request *given, cti_run_estimate **out_estimate, ct_err *err)
+{
+    cti_plan_request fitted;
+    const cti_plan_request *request = &fitted;
+    CT_TRY(with_budget(alloc, given, &fitted, err));
     drawn d = {0};
     rates r = {0};
     ct_status st;

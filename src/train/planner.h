@@ -24,6 +24,8 @@ typedef struct cti_plan_request {
     const ct_backend *backend; /* whose kernels say how much workspace they want; null: none */
     const cti_target *target;  /* NULL: the machine that the backend opens */
     ct_dtype compute_dtype;
+    bool has_budget; /* of recomputing: `budget` in place of the settings' */
+    double budget;
 } cti_plan_request;
 
 enum { CTI_ESTIMATE_N_LIVE = 8, CTI_ESTIMATE_N_ADVICE = 6, CTI_ESTIMATE_N_AGAIN = 32 };
@@ -78,6 +80,8 @@ typedef struct cti_run_estimate {
 /* Fails: ERR_USAGE for settings, ERR_MEMORY where the graph cannot be built. A run that does not fit is no failure. */
 CT_MUST_CHECK ct_status cti_run_estimate_create(const ct_alloc *alloc, const cti_plan_request *request,
                                                 cti_run_estimate **out_estimate, ct_err *err);
+/* The largest budget of recomputing, in 64ths, with which rank 0 needs limit_bytes at most. ERR_USAGE with the least it needs where none does. */
+CT_MUST_CHECK ct_status cti_fit_budget(const ct_alloc *alloc, const cti_plan_request *request, int64_t limit_bytes, double *out_budget, ct_err *err);
 void cti_run_estimate_destroy(cti_run_estimate **estimate);
 
 #endif

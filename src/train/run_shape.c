@@ -35,7 +35,8 @@ static ct_status read_groups(const cti_run_config *run, ct_optim_spec *out, ct_e
     return CT_OK;
 }
 
-static ct_status recompute_options(const cti_run_config *run, const ct_mesh *mesh, ct_recompute_options *out, ct_err *err)
+static ct_status recompute_options(const cti_run_config *run, const ct_mesh *mesh, ct_recompute_options *out, int64_t *out_limit_bytes,
+                                   ct_err *err)
 {
     const ct_component *ac = ct_component_find(run->root, "activation_checkpoint");
     const cti_parallelism_config *p = CTI_SECTION(run->root, "parallelism", parallelism);
@@ -52,7 +53,10 @@ static ct_status recompute_options(const cti_run_config *run, const ct_mesh *mes
         out->mode = CT_RECOMPUTE_SELECTIVE;
     } else if (ac->cls == &cti_ac_memory_budget_class) {
         out->mode = CT_RECOMPUTE_BUDGET;
-        out->budget = ((const cti_ac_memory_budget_config *)ct_component_values(ac))->memory_budget;
+        const cti_ac_memory_budget_config *c = ct_component_values(ac);
+        const double limit_bytes = c->memory_limit_gib * 1024.0 * 1024.0 * 1024.0;
+        out->budget = c->memory_budget;
+        *out_limit_bytes = limit_bytes < 9e18 ? (int64_t)limit_bytes : INT64_MAX;
     } else {
         return CT_FAIL(err, CT_ERR_USAGE, "activation-checkpoint:%s is not known; none, selective, full and memory-budget are",
                        ac->cls->name);
@@ -109,7 +113,7 @@ ct_status cti_run_shape_make(const cti_run_config *run, const ct_mesh *mesh, ct_
         shape.step.loss_chunks = ((const cti_chunked_loss_config *)ct_component_values(loss))->num_chunks;
     }
     CT_TRY(read_groups(run, &shape.step.optim, err));
-    CT_TRY(recompute_options(run, mesh, &shape.step.recompute, err));
+    CT_TRY(recompute_options(run, mesh, &shape.step.recompute, &shape.memory_limit_bytes, err));
     *out_shape = shape;
     return CT_OK;
 }

@@ -17,6 +17,7 @@ typedef struct cti_run_shape {
     int64_t global_batch; /* rows of a step over all ranks */
     int64_t seq_len;
     int64_t accumulation; /* micro-batches of a step */
+    int64_t memory_limit_bytes; /* of recomputing by budget: it is to be fitted to this (cti_fit_budget); 0: it is given */
     cti_step_options step; /* borrows the mesh and the tree's arena */
 } cti_run_shape;
 

@@ -258,6 +258,14 @@ static ct_status refuse_too_large(cti_trainer *t, const ct_backend *backend, con
     return st;
 }
 
+/* All ranks take what rank 0 finds. */
+static ct_status fit_budget(cti_trainer *t, const ct_backend *backend, int64_t limit_bytes, double *out_budget, ct_err *err)
+{
+    const cti_plan_request request = {.run = t->o.run, .n_ranks = t->mesh.world_size, .backend = backend, .compute_dtype = t->compute_dtype};
+    CT_TRY(cti_fit_budget(t->alloc, &request, limit_bytes, out_budget, err));
+    return ct_comm_broadcast(t->world, out_budget, 1, CT_DTYPE_F64, 0, NULL, err);
+}
+
 static ct_status build_model(cti_trainer *t, ct_err *err)
 {
     const ct_component *spec = ct_component_find(t->root, "model_spec");
@@ -268,6 +276,9 @@ static ct_status build_model(cti_trainer *t, ct_err *err)
     CT_TRY(pick_compute_dtype(t, backend, err));
     cti_run_shape shape;
     CT_TRY(cti_run_shape_make(t->o.run, &t->mesh, t->compute_dtype, &shape, err));
+    if (shape.memory_limit_bytes > 0) {
+        CT_TRY(fit_budget(t, backend, shape.memory_limit_bytes, &shape.step.recompute.budget, err));
+    }
     t->local_batch = shape.local_batch;
     t->global_batch = shape.global_batch;
     t->accumulation = shape.accumulation;

@@ -67,7 +67,22 @@ tensor=(--ranks 2 --parallelism.tensor-parallel-degree 2)
 "$ctitan" plan "${debug[@]}" "${tensor[@]}" --training.seq-len 1 --parallelism.no-enable-sequence-parallel >"$dir/one" 2>&1 ||
     fail "rows of one token: $(cat "$dir/one")"
 
-# 7. Wrong words.
+# 7. A limit in GiB is the largest budget that fits; one that nothing fits is refused with what is the least. What does not fit is offered a budget.
+limit() { "$ctitan" plan "${debug[@]}" --json "$@" | sed -n 's/^ *"total": \([0-9]*\),*$/\1/p'; }
+taken=$(limit activation-checkpoint:memory-budget --activation-checkpoint.memory-limit-gib 1)
+[ "$taken" -le $((1 << 30)) ] && [ "$taken" -gt $((950 << 20)) ] || fail "within a GiB: $taken bytes"
+[ "$(limit activation-checkpoint:memory-budget --activation-checkpoint.memory-limit-gib 100)" = "$(limit activation-checkpoint:none)" ] || fail "a limit above none"
+rc=0
+"$ctitan" plan "${debug[@]}" activation-checkpoint:memory-budget --activation-checkpoint.memory-limit-gib 0.1 2>"$dir/err.txt" >/dev/null || rc=$?
+[ $rc = 2 ] && grep -q 'memory-limit-gib: a rank that recomputes all of its blocks needs .* MiB, the limit is 102.40 MiB' "$dir/err.txt" || fail "$(cat "$dir/err.txt")"
+rc=0
+"$ctitan" plan --module llama3 --config llama3_8b --ranks 16 --target a100-40g --training.local-batch-size 2 activation-checkpoint:none >"$dir/8b" || rc=$?
+budget=$(sed -n 's/.*--activation-checkpoint.memory-budget \([0-9.]*\) (needs.*/\1/p' "$dir/8b")
+[ $rc = 2 ] && [ -n "$budget" ] || fail "no budget is offered: $(tail -n 3 "$dir/8b")"
+"$ctitan" plan --module llama3 --config llama3_8b --ranks 16 --target a100-40g --training.local-batch-size 2 activation-checkpoint:memory-budget \
+    --activation-checkpoint.memory-budget "$budget" >/dev/null || fail "budget $budget is offered and does not fit"
+
+# 8. Wrong words.
 refused() {
     local says=$1 rc=0
     shift

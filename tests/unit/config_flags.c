@@ -20,7 +20,8 @@ static bool is_torchtitans(const char *tsv, const char *flag)
             return true;
         }
     }
-    return cti_starts_with(flag, "activation-checkpoint."); /* not in the list: they stand behind a word */
+    /* not in the list, since they stand behind a word; but for ours */
+    return cti_starts_with(flag, "activation-checkpoint.") && strcmp(flag, "activation-checkpoint.memory-limit-gib") != 0;
 }
 
 static void add_row(cti_str *page, const cti_settings *settings, const cti_setting *s, const char *flag, bool ours, int counts[2][4])
