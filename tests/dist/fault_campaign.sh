@@ -11,7 +11,7 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 seed=${CT_TEST_SEED:-$RANDOM}
 RANDOM=$seed
-kills=3 stops=2 launchers=1
+kills=3 stops=1 launchers=1
 [ "${CT_CAMPAIGN:-}" != whole ] || { kills=50 stops=20 launchers=10; }
 echo "seed $seed (CT_TEST_SEED repeats it): $kills kills, $stops stops, $launchers launchers"
 export OMP_NUM_THREADS=1
