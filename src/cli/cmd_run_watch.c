@@ -114,6 +114,7 @@ int cti_run_watch_tick(cti_run_watch *w)
         if (k->pid == 0 || !cti_flight_read_memory(k->fd, &now[r])) {
             continue;
         }
+        (void)snprintf(now[r].state, sizeof now[r].state, "%s", k->stopped_ns != 0 ? "stopped" : "running"); /* fits */
         const int64_t limit = now[r].head.limit_ms;
         if (k->stopped_ns != 0 && now[r].now_ns - k->stopped_ns > (limit + STOPPED_MARGIN_MS) * (SECOND_NS / 1000)) {
             too_long = r;
