@@ -318,7 +318,8 @@ static bool is_shared(const cti_setting *s)
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         is = is || cti_starts_with(s->path, sections[i]);
     }
-    return (s->field->flags & CT_SET_PLAN) != 0 || (is && s->field->kind != CT_FIELD_STR && (s->field->flags & CTI_SET_NO_EFFECT) == 0);
+    const bool is_text = s->field->kind == CT_FIELD_STR || s->field->kind == CT_FIELD_OPT_STR;
+    return (s->field->flags & CT_SET_PLAN) != 0 || (is && !is_text && (s->field->flags & CTI_SET_NO_EFFECT) == 0);
 }
 
 ct_status cti_config_shared(ct_tree *tree, ct_component *root, cti_str *out, ct_err *err)
