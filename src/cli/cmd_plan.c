@@ -258,7 +258,6 @@ static ct_status print_json(const ct_alloc *alloc, const cti_run_estimate *e, ct
 
 static ct_dtype compute_dtype(const cti_run_config *run, const cti_target *target, const ct_alloc *alloc, const ct_backend *backend)
 {
-    const cti_training_config *c = CTI_SECTION(run->root, "training", training);
     bool has_bf16 = target != NULL;
     void *device = NULL;
     ct_device_facts facts = {0};
@@ -266,7 +265,7 @@ static ct_dtype compute_dtype(const cti_run_config *run, const cti_target *targe
         has_bf16 = backend->device_facts(device, &facts, NULL) == CT_OK && facts.has_native_bf16;
         backend->device_close(&device);
     }
-    return strcmp(c->mixed_precision_param, "bfloat16") != 0 ? CT_DTYPE_F32 : has_bf16 ? CT_DTYPE_BF16 : CT_DTYPE_F32;
+    return cti_run_compute_dtype(run->root, has_bf16);
 }
 
 static ct_status plan(const ct_alloc *alloc, const cti_env *env, cti_run_config *run, const plan_args *a, bool *out_fits, ct_err *err)

@@ -117,3 +117,21 @@ ct_status cti_run_shape_make(const cti_run_config *run, const ct_mesh *mesh, ct_
     *out_shape = shape;
     return CT_OK;
 }
+
+static ct_source source_of(const ct_component *c, const char *field)
+{
+    for (int32_t i = 0; i < c->cls->n_fields; i++) {
+        if (strcmp(c->cls->fields[i].name, field) == 0) {
+            return (ct_source)c->sources[i];
+        }
+    }
+    return CT_SOURCE_DEFAULT;
+}
+
+ct_dtype cti_run_compute_dtype(const ct_component *root, bool has_native_bf16)
+{
+    const ct_component *training = ct_component_find(root, "training");
+    const cti_training_config *c = ct_component_values(training);
+    const bool is_asked = source_of(training, "mixed_precision_param") > CT_SOURCE_REGISTRY;
+    return strcmp(c->mixed_precision_param, "bfloat16") == 0 && (has_native_bf16 || is_asked) ? CT_DTYPE_BF16 : CT_DTYPE_F32;
+}

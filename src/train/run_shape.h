@@ -25,4 +25,7 @@ typedef struct cti_run_shape {
 CT_MUST_CHECK ct_status cti_run_shape_make(const cti_run_config *run, const ct_mesh *mesh, ct_dtype compute_dtype,
                                            cti_run_shape *out_shape, ct_err *err);
 
+/* What a run computes in on this device: bfloat16 where it was asked for by a user; where it is the default, only if the device has it. */
+ct_dtype cti_run_compute_dtype(const ct_component *root, bool has_native_bf16);
+
 #endif

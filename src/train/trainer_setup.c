@@ -142,16 +142,6 @@ static ct_status apply_overrides(cti_trainer *t, ct_err *err)
     return CT_OK;
 }
 
-static ct_source source_of(const ct_component *c, const char *field)
-{
-    for (int32_t i = 0; i < c->cls->n_fields; i++) {
-        if (strcmp(c->cls->fields[i].name, field) == 0) {
-            return (ct_source)c->sources[i];
-        }
-    }
-    return CT_SOURCE_DEFAULT;
-}
-
 static ct_status pick_backend(cti_trainer *t, const ct_backend **out, ct_err *err)
 {
     const cti_trainer_config *root = ct_component_values(t->root);
@@ -168,18 +158,16 @@ static ct_status pick_backend(cti_trainer *t, const ct_backend **out, ct_err *er
 /* bfloat16 as a default becomes float32 where the device would only imitate it; asked for by name it is imitated. */
 static ct_status pick_compute_dtype(cti_trainer *t, const ct_backend *backend, ct_err *err)
 {
-    const ct_component *training = ct_component_find(t->root, "training");
-    const cti_training_config *c = ct_component_values(training);
+    const cti_training_config *c = CTI_SECTION(t->root, "training", training);
     void *device = NULL;
     ct_device_facts facts;
     CT_TRY(backend->device_open(t->alloc, 0, &device, err));
     const ct_status st = backend->device_facts(device, &facts, err);
     backend->device_close(&device);
     CT_TRY(st);
-    t->compute_dtype = strcmp(c->mixed_precision_param, "bfloat16") == 0 ? CT_DTYPE_BF16 : CT_DTYPE_F32;
-    if (t->compute_dtype == CT_DTYPE_BF16 && !facts.has_native_bf16) {
-        if (source_of(training, "mixed_precision_param") <= CT_SOURCE_REGISTRY) {
-            t->compute_dtype = CT_DTYPE_F32;
+    t->compute_dtype = cti_run_compute_dtype(t->root, facts.has_native_bf16);
+    if (strcmp(c->mixed_precision_param, "bfloat16") == 0 && !facts.has_native_bf16) {
+        if (t->compute_dtype == CT_DTYPE_F32) {
             CT_INFO(t->log, "%s has no bfloat16 arithmetic: computing in float32 (--training.mixed-precision-param bfloat16 "
                             "imitates it)", facts.name);
         } else {

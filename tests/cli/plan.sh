@@ -16,7 +16,8 @@ planned() { "$ctitan" plan "$@" | sed -n 's/^  in one block  *\([0-9.]* [A-Za-z]
 taken() { "$ctitan" train "$@" --training.steps 1 --dump-folder "$dir/out" 2>&1 | sed -n 's/.*Planned memory: \([0-9.]* [A-Za-z]*\) in one block.*/\1/p'; }
 for case in "--training.local-batch-size 1 --training.seq-len 128" \
             "--training.local-batch-size 2 --training.seq-len 64 activation-checkpoint:full" \
-            "--training.local-batch-size 2 --training.seq-len 64 activation-checkpoint:none --training.global-batch-size 4"; do
+            "--training.local-batch-size 2 --training.seq-len 64 activation-checkpoint:none --training.global-batch-size 4" \
+            "--training.local-batch-size 2 --training.seq-len 64 --training.mixed-precision-param bfloat16"; do
     # shellcheck disable=SC2086
     a=$(planned "${debug[@]}" $case) b=$(taken "${debug[@]}" $case)
     [ -n "$a" ] && [ "$a" = "$b" ] || fail "plan says '$a', the run took '$b': $case"
