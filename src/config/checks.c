@@ -63,11 +63,6 @@ static bool betas_are_two(cti_check_run *r)
     return true;
 }
 
-static bool states_keep_their_type(cti_check_run *r)
-{
-    return !cti_str_eq(r->optimizer->implementation, "fused_opt_states_bf16");
-}
-
 /* The model's own tables are not known here: the field is looked up by name. */
 static bool no_converters(cti_check_run *r)
 {
@@ -111,8 +106,6 @@ static const cti_check not_yet[] = {
      "expert parallelism is not there yet: set --parallelism.expert-parallel-degree 1"},
     {"optimizers_known", "optimizer.param_groups.0.optimizer_name", optimizers_known,
      "only AdamW is there yet"},
-    {"states_keep_their_type", "optimizer.implementation", states_keep_their_type,
-     "optimizer states in bfloat16 are not there yet: wanted fused"},
 };
 static const cti_check checks[] = {
     {"has_groups", "optimizer.implementation", has_groups, "the optimizer has no param group"},
@@ -239,7 +232,6 @@ ct_status cti_checks_run(ct_tree *tree, ct_component *root, int64_t world_size, 
              .dataloader = CTI_SECTION(root, "dataloader", dataloader),
              .validator = CTI_SECTION(root, "validator", validator),
              .validator_data = CTI_SECTION(root, "validator.dataloader", dataloader),
-             .optimizer = CTI_SECTION(root, "optimizer", optimizer),
              .profiler = CTI_SECTION(root, "profiler", profiler),
              .detail = &detail};
     cti_degrees_of(root, world_size, &r.degrees);

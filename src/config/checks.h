@@ -17,7 +17,6 @@ typedef struct cti_check_run {
     const cti_dataloader_config *dataloader;
     const cti_validator_config *validator;
     const cti_dataloader_config *validator_data;
-    const cti_optimizer_config *optimizer;
     const cti_profiler_config *profiler;
     cti_degrees degrees; /* dp_shard may be 0: it cannot be known or does not divide */
     cti_str *detail;     /* a predicate may say more; put after the sentence */

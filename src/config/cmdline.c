@@ -117,7 +117,8 @@ static bool without_no(const char *path, char *buf)
 static ct_status set_tokens(parser *p, const cti_setting *setting, const char *given, const char *const *tokens,
                             size_t n)
 {
-    return cti_setting_set(p->tree, setting, given, tokens, n, CT_SOURCE_FLAG, p->problems, p->err);
+    const char *path = strncmp(given, "--", 2) == 0 ? given + 2 : given;
+    return cti_setting_set_named(p->tree, p->settings, path, setting, given, tokens, n, CT_SOURCE_FLAG, p->problems, p->err);
 }
 
 static ct_status apply_bool(parser *p, const cti_setting *setting, const char *given, bool negated, const char *value)

@@ -50,7 +50,7 @@ static ct_status apply(ct_tree *tree, const cti_settings *settings, const char *
         return CT_OK;
     }
     CT_TRY(st);
-    return cti_setting_set(tree, setting, given, tokens.items, tokens.n, CT_SOURCE_ENV, problems, err);
+    return cti_setting_set_named(tree, settings, path, setting, given, tokens.items, tokens.n, CT_SOURCE_ENV, problems, err);
 }
 
 ct_status cti_environ_apply(ct_tree *tree, ct_component *root, const char *const *environ_list, cti_problems *problems,

@@ -397,6 +397,54 @@ static ct_status unknown_key(filler *f, const ct_component *component, const cti
     return cti_unknown_setting(f->tree, &settings, place, path, CTI_AS_KEY, f->problems, f->err);
 }
 
+/* The component above a path's last dot, and its field; false where there is none. */
+static bool field_at(const filler *f, const char *path, ct_component **out_of, const ct_field **out_field)
+{
+    char above[128];
+    const char *last = strrchr(path, '.');
+    if (last == NULL || (size_t)(last - path) >= sizeof above) {
+        return false;
+    }
+    memcpy(above, path, (size_t)(last - path));
+    above[last - path] = '\0';
+    ct_component *of = ct_component_find(f->root, above);
+    *out_field = of != NULL ? ct_field_find(of->cls->fields, (size_t)of->cls->n_fields, last + 1) : NULL;
+    *out_of = of;
+    return *out_field != NULL;
+}
+
+/* A short name: the setting that it stands for, that of every param group where it is one of a group. */
+static ct_status fill_alias(filler *f, const char *whole, const cti_doc *key, const cti_doc *value, bool *out_is_known)
+{
+    char path[128];
+    cti_alias_group groups[CTI_MAX_GROUPS];
+    const ct_field *field, *first;
+    ct_component *of;
+    int32_t n = 0;
+    *out_is_known = field_at(f, whole, &of, &first);
+    if (!*out_is_known) {
+        return CT_OK;
+    }
+    while (n < CTI_MAX_GROUPS && cti_alias_group_path(whole, n, path, sizeof path) && field_at(f, path, &of, &field) && field == first) {
+        groups[n++].component = of;
+    }
+    if (n == 0) {
+        return fill_field(f, of, first, key, value);
+    }
+    const char *given = ct_arena_printf(f->arena, f->err, "%s:%" PRId32 ":%" PRId32 ": %s", f->file->name, key->line, key->column, key->text);
+    if (given == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    if (cti_alias_groups_differ(groups, n, first, given, f->problems)) {
+        return CT_OK;
+    }
+    const int before = f->problems->n;
+    for (int32_t i = 0; i < n && f->problems->n == before; i++) {
+        CT_TRY(fill_field(f, groups[i].component, first, key, value));
+    }
+    return CT_OK;
+}
+
 static ct_status fill_key(filler *f, ct_component *component, const cti_doc *key, const char *name, const cti_doc *value)
 {
     if (f->problems->n >= MAX_PROBLEMS) { /* a file of another kind: the first ones tell it */
@@ -432,32 +480,26 @@ static ct_status fill_key(filler *f, ct_component *component, const cti_doc *key
         return CT_ERR_MEMORY;
     }
     const char *whole = cti_alias_path(path);
-    const char *last = whole != NULL ? strrchr(whole, '.') : NULL;
-    if (last != NULL) {
-        const char *above = ct_arena_printf(f->arena, f->err, "%.*s", (int)(last - whole), whole);
-        if (above == NULL) {
-            return CT_ERR_MEMORY;
-        }
-        ct_component *of = ct_component_find(f->root, above);
-        field = of != NULL ? ct_field_find(of->cls->fields, (size_t)of->cls->n_fields, last + 1) : NULL;
-        if (field != NULL) {
-            return fill_field(f, of, field, key, value);
-        }
+    bool is_known = false;
+    if (whole != NULL) {
+        CT_TRY(fill_alias(f, whole, key, value, &is_known));
     }
-    return unknown_key(f, component, key, name);
+    return is_known ? CT_OK : unknown_key(f, component, key, name);
 }
 
 static ct_status fill_map(filler *f, ct_component *component, const cti_doc *map)
 {
     static const char *const own[] = {"base", "module", "given"};
-    for (int round = 0; round < 2; round++) { /* the sections first that may bring other fields with them */
+    for (int round = 0; round < 2; round++) { /* the sections first that bring others: fields, param groups */
         for (size_t i = 0; i < map->n; i++) {
             const cti_doc *key = map->keys[i];
             bool is_own = cti_str_eq(key->text, "class");
             for (size_t j = 0; component->parent == NULL && j < 3; j++) {
                 is_own = is_own || cti_str_eq(key->text, own[j]);
             }
-            const bool is_early = component == f->root && (cti_name_eq(key->text, "activation_checkpoint") || cti_str_eq(key->text, "loss"));
+            const bool is_early = (component == f->root && (cti_name_eq(key->text, "activation_checkpoint") || cti_str_eq(key->text, "loss") ||
+                                                            cti_str_eq(key->text, "optimizer"))) ||
+                                  cti_name_eq(key->text, "param_groups");
             if (!is_own && is_early == (round == 0)) {
                 CT_TRY(fill_key(f, component, key, key->text, map->items[i]));
             }

@@ -97,8 +97,8 @@ enum { CTI_SET_NO_EFFECT = 256 };
 
 #define CTI_OPTIMIZER_FIELDS(X) \
     X(implementation, CHOICE, "fused", "", "", "for-loop|foreach|fused|fused_opt_states_bf16", "", \
-      CT_SET_PLAN | CTI_SET_NO_EFFECT, NULL, \
-      "how the update is computed; for-loop, foreach and fused are one kernel here, the last keeps its moments in bfloat16")
+      CT_SET_PLAN, NULL, \
+      "how the update is computed; for-loop, foreach and fused are one kernel here, the last keeps Adam's moments in bfloat16")
 #define CTI_PARAM_GROUP_FIELDS(X) \
     X(pattern, STR, ".*", "1", "", "", "", CT_SET_PLAN, NULL, \
       "regular expression searched in parameter names; the first group that matches takes the parameter") \

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tree as one flat list of settings: their names in all spellings, aliases, problems. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fields.h"
@@ -143,6 +145,63 @@ const cti_setting *cti_settings_find(const cti_settings *settings, const char *p
     const cti_setting *found = find_exact(settings, path);
     const char *whole = found == NULL ? cti_alias_path(path) : NULL;
     return whole != NULL ? find_exact(settings, whole) : found;
+}
+
+/* ---- short names of all groups ----------------------------------------------------------------------------------- */
+
+bool cti_alias_group_path(const char *whole, int32_t i, char *buf, size_t size)
+{
+    static const char first[] = "optimizer.param_groups.0.";
+    return cti_starts_with(whole, first) &&
+           (size_t)snprintf(buf, size, "optimizer.param_groups.%" PRId32 ".%s", i, whole + sizeof first - 1) < size;
+}
+
+bool cti_alias_groups_differ(const cti_alias_group *groups, int32_t n, const ct_field *field, const char *given, cti_problems *problems)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "%s", field->name);
+    for (char *p = name; *p != '\0'; p++) {
+        *p = *p == '_' ? '-' : *p;
+    }
+    for (int32_t i = 1; i < n; i++) {
+        if (!ct_field_equal(field, groups[0].component->values, groups[i].component->values)) {
+            cti_problem_add(problems, "%s: the optimizer's %" PRId32 " param groups have different values, which one for all would undo; name the "
+                            "group: --optimizer.param-groups.N.%s%s", given, n,
+                            cti_str_eq(groups[0].component->name, "optimizer_kwargs") ? "optimizer-kwargs." : "", name);
+            return true;
+        }
+    }
+    return false;
+}
+
+ct_status cti_setting_set_named(ct_tree *tree, const cti_settings *settings, const char *path, const cti_setting *setting, const char *given,
+                                const char *const *tokens, size_t n_tokens, ct_source source, cti_problems *problems, ct_err *err)
+{
+    const char *whole = find_exact(settings, path) == NULL ? cti_alias_path(path) : NULL;
+    const cti_setting *same[CTI_MAX_GROUPS];
+    cti_alias_group groups[CTI_MAX_GROUPS];
+    char buf[128];
+    int32_t n = 0;
+    while (whole != NULL && n < CTI_MAX_GROUPS && cti_alias_group_path(whole, n, buf, sizeof buf)) {
+        const cti_setting *s = find_exact(settings, buf);
+        if (s == NULL || s->field != setting->field) {
+            break;
+        }
+        same[n] = s;
+        groups[n++] = (cti_alias_group){s->component};
+    }
+    if (n < 2) {
+        return cti_setting_set(tree, setting, given, tokens, n_tokens, source, problems, err);
+    }
+    if (cti_alias_groups_differ(groups, n, setting->field, given, problems)) {
+        cti_problem_refused(problems, setting->field);
+        return CT_OK;
+    }
+    const int before = problems->n;
+    for (int32_t i = 0; i < n && problems->n == before; i++) { /* a refused value is told once */
+        CT_TRY(cti_setting_set(tree, same[i], given, tokens, n_tokens, source, problems, err));
+    }
+    return CT_OK;
 }
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */

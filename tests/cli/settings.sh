@@ -37,6 +37,27 @@ value() { # value PATH ARGS...: the value and its source
 [ "$(value optimizer.param_groups.0.optimizer_kwargs.betas --optimizer.param-groups.0.optimizer-kwargs.betas 0.8 0.9)" = "0.8 0.9  (flag)" ] || fail "list"
 [ "$(value optimizer.param_groups.0.optimizer_kwargs.lr --optimizer.lr 1e-3)" = "0.001  (flag)" ] || fail "alias"
 
+# A short name sets every param group, and is refused where that would undo what sets them apart; a group's own name after it counts.
+cat >"$dir/groups.yaml" <<'X'
+base: llama3_debugmodel
+optimizer:
+  lr: 2e-3
+  param_groups:
+    - {pattern: norm, optimizer_kwargs: {weight_decay: 0.0}}
+    - {pattern: ".*"}
+X
+rates() { "$bin" config --module llama3 --config "$dir/groups.yaml" "$@" | sed -nE 's/^optimizer\.param_groups\.[01]\.optimizer_kwargs\.lr = (.*)  .*/\1/p' | tr '\n' ' '; }
+[ "$(rates)" = "0.002 0.002 " ] || fail "a file's short name: $(rates)"
+[ "$(rates --optimizer.lr 5e-4)" = "0.0005 0.0005 " ] || fail "a short flag: $(rates --optimizer.lr 5e-4)"
+[ "$(CTITAN_OPTIMIZER__LR=7e-4 rates)" = "0.0007 0.0007 " ] || fail "a short name in the environment"
+[ "$(rates --optimizer.lr 5e-4 --optimizer.param-groups.1.optimizer-kwargs.lr 1e-4)" = "0.0005 0.0001 " ] || fail "a group's own after the short one"
+for flag in weight-decay=0.2 lr=0.2; do
+    code=0
+    "$bin" config --module llama3 --config "$dir/groups.yaml" --optimizer.param-groups.1.optimizer-kwargs.lr 1e-4 --optimizer.$flag >/dev/null 2>"$dir/e" || code=$?
+    [ $code = 2 ] && grep -q "optimizer.${flag%=*}: the optimizer's 2 param groups have different values.*optimizer-kwargs.${flag%=*}" "$dir/e" ||
+        { cat "$dir/e"; fail "groups that differ: $flag, $code"; }
+done
+
 refused() { # refused PATTERN ARGS...: exit 2, one line that matches, nothing trained
     local pattern=$1 code=0
     shift
