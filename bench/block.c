@@ -91,7 +91,7 @@ static void block(const bench *b, int32_t tokens)
     ct_mesh mesh;
     const int64_t degree[CT_AXIS_COUNT] = {1, 1, 1, 1, 1, 1};
     bench_must(ct_mesh_init(&mesh, degree, 1, 0, &err), &err);
-    const ct_optim_group group = {".*", 1e-3, 0.9, 0.95, 1e-8, 0.1};
+    const ct_optim_group group = {.pattern = ".*", .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
     const cti_step_options options = {.mesh = &mesh, .param_dtype = CT_DTYPE_F32, .compute_dtype = b->f,
                                       .reduce_dtype = CT_DTYPE_F32, .batch = 1, .seq_len = tokens, .loss_chunks = 1,
                                       .recompute = {.mode = CT_RECOMPUTE_NONE},

@@ -109,8 +109,18 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
  * clip_coef(sumsq f64 [1], loss f64 [1]) {max_norm} -> coef f32 [1], norm f64 [1], go i32 [1]
  *     norm = sqrt(sumsq); coef = min(1, max_norm / (norm + 1e-6)); go = 1 where norm and loss are finite, else 0
  * adamw(p [N], g [N], m [N], v [N], lr f64 [G], step i64 [1], coef f32 [1], go i32 [1])
- *     {segments (begin, end, group)*, beta1, beta2, eps, weight_decay per group} -> p', m', v'  in place (Loshchilov, Hutter 2019); g is
- *     multiplied by coef; step counts from 1; nothing is written where go is 0. m, v, g have p's dtype or bf16/f32.
+ *     {segments (begin, end, group)*, beta1, beta2, eps, weight_decay, l2 per group} -> p', m', v'  in place (Loshchilov, Hutter 2019); g is
+ *     multiplied by coef, and l2 p is added to it (Adam of Kingma, Ba 2015 with an L2 penalty; an empty list: 0); step counts from 1; nothing is
+ *     written where go is 0. m, v, g have p's dtype or bf16/f32.
+ * momentum(m [N], g [N], p [N], coef f32 [1], go i32 [1]) {segments, momentum, share, weight_decay, nesterov per group} -> m' in place, d [N]
+ *     x = share (g coef + weight_decay p); m' = momentum m + x; d = x + momentum m' where nesterov is not 0, else m'. d is f32 (f64 where m is),
+ *     0 in no segment and where go is 0; m is left as it is there. share 1: SGD (Sutskever et al. 2013 as PyTorch has it); share
+ *     1 - momentum: Muon
+ * newton_schulz(u [N]) {matrices (offset, rows, cols, group)*, scale per matrix, steps, eps, coefficients (a, b, c) per group} -> o like u
+ *     of each matrix x = u / max(|u|, eps) (Frobenius), then `steps` times x = a x + (b x x^T + c (x x^T)^2) x, of x^T where rows > cols; o = scale x
+ *     (Jordan 2024). In f32 or wider, rounded once. 0 outside of the matrices
+ * descend(p [N], d [N], lr f64 [G], go i32 [1], coef? f32 [1]) {segments, weight_decay, l2 per group} -> p' in place
+ *     p' = p (1 - lr weight_decay) - lr (d coef + l2 p), coef 1 where absent; nothing is written where go is 0
  * accumulate(acc, x, first i32 [1]) -> acc'                   acc = x where first is 1, else acc + x; in place; x is cast to acc's dtype
  * flat_split(flat [N]) {offsets, ndims, dims} -> views        view i = flat[offsets[i] ...] with its dims
  * flat_concat(a...) {offsets, total} -> flat [total]          the reverse; gaps are zero. An input whose memory is its part of flat
@@ -164,6 +174,9 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
     X(add_n,                     1, 4096, 1, 0,                                REPLICATED, EXACT,       CT_ATTRS_NONE) \
     X(clip_coef,                 2, 2, 3, 0,                                   REPLICATED, EXACT,       CT_ATTRS_CLIP) \
     X(adamw,                     8, 8, 3, CT_OP_UPDATE,                        REPLICATED, APPROXIMATE, CT_ATTRS_ADAMW) \
+    X(momentum,                  5, 5, 2, CT_OP_UPDATE,                        REPLICATED, APPROXIMATE, CT_ATTRS_MOMENTUM) \
+    X(newton_schulz,             1, 1, 1, 0,                                   REPLICATED, APPROXIMATE, CT_ATTRS_NEWTON_SCHULZ) \
+    X(descend,                   4, 5, 1, CT_OP_UPDATE,                        REPLICATED, APPROXIMATE, CT_ATTRS_DESCEND) \
     X(accumulate,                3, 3, 1, CT_OP_UPDATE,                        REPLICATED, EXACT,       CT_ATTRS_NONE) \
     X(flat_split,                1, 1, -1, CT_OP_VIEW,                         REPLICATED, EXACT,       CT_ATTRS_FLAT_SPLIT) \
     X(flat_concat,               1, 4096, 1, CT_OP_JOIN,                       REPLICATED, EXACT,       CT_ATTRS_FLAT_CONCAT) \
@@ -194,7 +207,12 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
 #define CT_ATTRS_SUMSQ(A) A(leaves, I64, "1")
 #define CT_ATTRS_CLIP(A) A(max_norm, F64, "1")
 #define CT_ATTRS_ADAMW(A) A(segments, I64_LIST, "") A(beta1, F64_LIST, "") A(beta2, F64_LIST, "") A(eps, F64_LIST, "") \
-    A(weight_decay, F64_LIST, "")
+    A(weight_decay, F64_LIST, "") A(l2, F64_LIST, "")
+#define CT_ATTRS_MOMENTUM(A) A(segments, I64_LIST, "") A(momentum, F64_LIST, "") A(share, F64_LIST, "") A(weight_decay, F64_LIST, "") \
+    A(nesterov, I64_LIST, "")
+#define CT_ATTRS_NEWTON_SCHULZ(A) A(matrices, I64_LIST, "") A(scale, F64_LIST, "") A(steps, I64_LIST, "") A(eps, F64_LIST, "") \
+    A(coefficients, F64_LIST, "")
+#define CT_ATTRS_DESCEND(A) A(segments, I64_LIST, "") A(weight_decay, F64_LIST, "") A(l2, F64_LIST, "")
 #define CT_ATTRS_FLAT_SPLIT(A) A(offsets, I64_LIST, "") A(ndims, I64_LIST, "") A(dims, I64_LIST, "")
 #define CT_ATTRS_FLAT_CONCAT(A) A(offsets, I64_LIST, "") A(total, I64, "0")
 #define CT_ATTRS_FILL(A) A(value, F64, "0") A(dtype, I64, "0") A(dims, I64_LIST, "")
@@ -233,6 +251,9 @@ CT_ATTRS_STRUCT(ct_attrs_loss, CT_ATTRS_LOSS)
 CT_ATTRS_STRUCT(ct_attrs_sumsq, CT_ATTRS_SUMSQ)
 CT_ATTRS_STRUCT(ct_attrs_clip, CT_ATTRS_CLIP)
 CT_ATTRS_STRUCT(ct_attrs_adamw, CT_ATTRS_ADAMW)
+CT_ATTRS_STRUCT(ct_attrs_momentum, CT_ATTRS_MOMENTUM)
+CT_ATTRS_STRUCT(ct_attrs_newton_schulz, CT_ATTRS_NEWTON_SCHULZ)
+CT_ATTRS_STRUCT(ct_attrs_descend, CT_ATTRS_DESCEND)
 CT_ATTRS_STRUCT(ct_attrs_flat_split, CT_ATTRS_FLAT_SPLIT)
 CT_ATTRS_STRUCT(ct_attrs_flat_concat, CT_ATTRS_FLAT_CONCAT)
 CT_ATTRS_STRUCT(ct_attrs_fill, CT_ATTRS_FILL)

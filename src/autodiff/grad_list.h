@@ -51,6 +51,9 @@
     NONE(add_n,                     CTI_NO_STEP)                               \
     NONE(clip_coef,                 CTI_NO_STEP)                               \
     NONE(adamw,                     CTI_NO_STATE)                              \
+    NONE(momentum,                  CTI_NO_STATE)                              \
+    NONE(newton_schulz,             CTI_NO_STEP)                               \
+    NONE(descend,                   CTI_NO_STATE)                              \
     NONE(accumulate,                CTI_NO_STATE)                              \
     GRAD(flat_split,                ALL)                                       \
     NONE(flat_concat,               CTI_NO_SECOND)                             \

@@ -190,7 +190,7 @@ static void print_work(const cti_run_estimate *e, bool is_here)
 
 static void print_text(const cti_run_estimate *e, const cti_run_config *run, const plan_args *a, ct_dtype compute)
 {
-    char params[32], flops[32];
+    char params[32], flops[32], budget[128];
     const cti_run_shape *s = &e->shape;
     const cti_model_spec_config *names = ct_component_values(ct_component_find(run->root, "model_spec"));
     printf("%s %s: %s parameters, %s FLOPs a token at %" PRId64 " (6 N and the whole square of attention)\n", names->name, names->flavor,
@@ -204,6 +204,7 @@ static void print_text(const cti_run_estimate *e, const cti_run_config *run, con
     printf("; on %s, computing in %s\n", e->device, ct_dtype_name(compute));
     printf("a step: %" PRId64 " rows of %" PRId64 " tokens over all ranks, %" PRId64 " micro-batch(es) of %" PRId64 " rows a rank; %d nodes\n",
            s->global_batch, s->seq_len, s->accumulation, s->local_batch, e->n_nodes);
+    printf("the run: %s\n", cti_budget_text(&e->budget, budget));
     print_memory(e);
     print_recompute(e);
     print_work(e, cti_str_eq(a->target, "cpu"));
@@ -246,6 +247,8 @@ static ct_status print_json(const ct_alloc *alloc, const cti_run_estimate *e, ct
     if (json == NULL) {
         return CT_FAIL(err, CT_ERR_MEMORY, "no memory for the plan as JSON");
     }
+    json_object_set_new(json, "steps", json_integer((json_int_t)e->budget.steps)); /* 0: only the data can tell */
+    json_object_set_new(json, "tokens", json_integer((json_int_t)(e->budget.tokens > 0 ? e->budget.tokens : e->budget.steps * e->budget.step_tokens)));
     char *text = NULL;
     const ct_status st = cti_json_dump(alloc, json, 2, &text, err);
     json_decref(json);

@@ -31,15 +31,51 @@ static bool has_groups(cti_check_run *r)
     return group_at(r, 0) != NULL;
 }
 
-static bool optimizers_known(cti_check_run *r)
+/* The kwargs of group i as the class has them; NULL past the last one. */
+static const cti_optimizer_kwargs_config *kwargs_at(const cti_check_run *r, int32_t i, const char **out_name)
 {
-    const ct_component *group;
-    for (int32_t i = 0; (group = group_at(r, i)) != NULL; i++) {
-        const char *name = ct_class_is_a(group->cls, &cti_param_group_class)
-                               ? ((const cti_param_group_config *)group->values)->optimizer_name
-                               : "AdamW";
-        if (!cti_str_eq(name, "AdamW")) {
-            cti_str_printf(r->detail, "group %" PRId32 " asks for '%s'", i, name);
+    const ct_component *group = group_at(r, i);
+    const ct_component *kwargs = group != NULL ? ct_component_child(group, "optimizer_kwargs") : NULL;
+    if (kwargs == NULL || !ct_class_is_a(kwargs->cls, &cti_optimizer_kwargs_class) || !ct_class_is_a(group->cls, &cti_param_group_class)) {
+        return NULL;
+    }
+    *out_name = ((const cti_param_group_config *)group->values)->optimizer_name;
+    return kwargs->values;
+}
+
+static bool muon_has_whole_matrices(cti_check_run *r)
+{
+    const char *name;
+    for (int32_t i = 0; r->degrees.tp > 1 && kwargs_at(r, i, &name) != NULL; i++) {
+        if (cti_ends_with(name, "Muon")) {
+            cti_str_printf(r->detail, "group %" PRId32 " is Muon's", i);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool nesterov_has_momentum(cti_check_run *r)
+{
+    const char *name;
+    const cti_optimizer_kwargs_config *k;
+    for (int32_t i = 0; (k = kwargs_at(r, i, &name)) != NULL; i++) {
+        const double momentum = k->momentum.is_set ? k->momentum.value : cti_ends_with(name, "Muon") ? 0.95 : 0.0;
+        if (cti_str_eq(k->nesterov, "true") && momentum == 0.0 && (cti_str_eq(name, "SGD") || cti_ends_with(name, "Muon"))) {
+            cti_str_printf(r->detail, "group %" PRId32, i);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool coefficients_are_three(cti_check_run *r)
+{
+    const char *name;
+    const cti_optimizer_kwargs_config *k;
+    for (int32_t i = 0; (k = kwargs_at(r, i, &name)) != NULL; i++) {
+        if (k->ns_coefficients.n != 3) {
+            cti_str_printf(r->detail, "group %" PRId32 " has %" PRId64, i, k->ns_coefficients.n);
             return false;
         }
     }
@@ -81,6 +117,22 @@ static bool no_async_tp(cti_check_run *r)
     return !CTI_SECTION(r->root, "compile", compile)->enable_async_tensor_parallel;
 }
 
+static bool rollback_has_checkpoints(cti_check_run *r)
+{
+    return r->training->max_rollbacks == 0 || (r->checkpoint->enable && !r->checkpoint->load_only);
+}
+
+/* What an epoch is must be clear: one data set, no padding, and more than one only where the data begins again. */
+static bool epochs_are_of_one_corpus(cti_check_run *r)
+{
+    return !r->training->epochs.is_set || (r->dataloader->sources.n < 2 && !cti_str_eq(r->dataloader->packing, "first-fit"));
+}
+
+static bool epochs_can_be_read(cti_check_run *r)
+{
+    return !r->training->epochs.is_set || r->training->epochs.value <= 1.0 || r->dataloader->infinite;
+}
+
 static bool profile_cycle_fits(cti_check_run *r)
 {
     return !r->profiler->enable_profiling || r->profiler->profile_freq - r->profiler->profiler_warmup >=
@@ -104,13 +156,21 @@ static const cti_check not_yet[] = {
      "pipeline parallelism is not there yet: set --parallelism.pipeline-parallel-degree 1"},
     {"no_ep", P "expert_parallel_degree", no_ep,
      "expert parallelism is not there yet: set --parallelism.expert-parallel-degree 1"},
-    {"optimizers_known", "optimizer.param_groups.0.optimizer_name", optimizers_known,
-     "only AdamW is there yet"},
 };
 static const cti_check checks[] = {
     {"has_groups", "optimizer.implementation", has_groups, "the optimizer has no param group"},
     {"betas_are_two", "optimizer.param_groups.0.optimizer_kwargs.betas", betas_are_two,
      "wanted two numbers, at least 0 and below 1"},
+    {"coefficients_are_three", "optimizer.param_groups.0.optimizer_kwargs.ns_coefficients", coefficients_are_three, "wanted three numbers"},
+    {"nesterov_has_momentum", "optimizer.param_groups.0.optimizer_kwargs.nesterov optimizer.param_groups.0.optimizer_kwargs.momentum",
+     nesterov_has_momentum, "there is nothing to look ahead along without momentum"},
+    {"muon_has_whole_matrices", "optimizer.param_groups.0.optimizer_name parallelism.tensor_parallel_degree", muon_has_whole_matrices,
+     "Muon takes whole matrices, tensor parallelism cuts them: set --parallelism.tensor-parallel-degree 1 (FSDP, HSDP and DDP work), or take AdamW"},
+    {"rollback_has_checkpoints", "training.max_rollbacks checkpoint.enable checkpoint.load_only", rollback_has_checkpoints,
+     "a run goes back to checkpoints of its own: they must be saved"},
+    {"epochs_are_of_one_corpus", "training.epochs dataloader.sources dataloader.packing", epochs_are_of_one_corpus,
+     "an epoch is one pass over one data set whose documents are cut into rows: with a mixture or first-fit, give --training.tokens"},
+    {"epochs_can_be_read", "training.epochs dataloader.infinite", epochs_can_be_read, "data that ends after one pass has no second epoch"},
     {"profile_cycle_fits", "profiler.profile_freq profiler.profiler_warmup profiler.profiler_active",
      profile_cycle_fits, "a cycle must hold its warm-up and its traced steps"},
 };

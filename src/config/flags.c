@@ -17,7 +17,6 @@ static const char *const parts[][2] = {
 static const char *const places[][2] = {
     {"profiler.enable_memory_snapshot", "`ctitan plan` tells it before the run"},
     {"metrics.enable_wandb", "nowhere; event files, CSV and JSON lines can be read by others"},
-    {"optimizer.param_groups.0.optimizer_name", "`optim/`"},
     {"training.enable_cpu_offload", "`passes/plan.c`: a second place for persistent buffers"},
     {"parallelism.enable_fsdp_symm_mem", "`comm/`: an engine for NVIDIA devices"},
     {"parallelism.pipeline_parallel_degree", "`train/step.c` and a pass that splits the graph"},

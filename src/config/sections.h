@@ -102,12 +102,23 @@ enum { CTI_SET_NO_EFFECT = 256 };
 #define CTI_PARAM_GROUP_FIELDS(X) \
     X(pattern, STR, ".*", "1", "", "", "", CT_SET_PLAN, NULL, \
       "regular expression searched in parameter names; the first group that matches takes the parameter") \
-    X(optimizer_name, STR, "AdamW", "1", "", "", "", CT_SET_PLAN, NULL, "the optimizer of this group")
+    X(optimizer_name, CHOICE, "AdamW", "", "", "AdamW|Adam|SGD|Muon|DistMuon", "", CT_SET_PLAN, NULL, \
+      "the optimizer of this group; Muon is for matrices only (DistMuon: the same), give norms, embedding and head to another group before it")
 #define CTI_OPTIMIZER_KWARGS_FIELDS(X) \
     X(lr, F64, "0.0008", "0", "", "", "", 0, NULL, "learning rate before the schedule's factor") \
-    X(betas, F64_LIST, "0.9 0.95", "0", "1", "", "", CT_SET_PLAN, NULL, "decay of the two moments, both below 1") \
-    X(eps, F64, "1e-08", "0", "", "", "", CT_SET_PLAN, NULL, "added to the root of the second moment") \
-    X(weight_decay, F64, "0.1", "0", "", "", "", CT_SET_PLAN, NULL, "decoupled weight decay")
+    X(betas, F64_LIST, "0.9 0.95", "0", "1", "", "", CT_SET_PLAN, NULL, "Adam and AdamW: decay of the two moments, both below 1") \
+    X(eps, F64, "1e-08", "0", "", "", "", CT_SET_PLAN, NULL, \
+      "Adam and AdamW: added to the root of the second moment; Muon: least norm that a direction is divided by") \
+    X(weight_decay, F64, "0.1", "0", "", "", "", CT_SET_PLAN, NULL, \
+      "AdamW and Muon: the parameter shrinks by this share of the rate; Adam and SGD: times the parameter, added to the gradient") \
+    X(momentum, OPT_F64, "None", "0", "1", "", "", CT_SET_PLAN, NULL, \
+      "SGD and Muon: share of the direction that is kept from step to step; None: 0 for SGD, 0.95 for Muon") \
+    X(nesterov, CHOICE, "default", "", "", "default|true|false", "", CT_SET_PLAN, NULL, \
+      "SGD and Muon: look ahead along the direction; default: false for SGD, true for Muon") \
+    X(ns_steps, I64, "5", "0", "99", "", "", CT_SET_PLAN, NULL, "Muon: turns of the Newton-Schulz iteration") \
+    X(ns_coefficients, F64_LIST, "3.4445 -4.775 2.0315", "", "", "", "", CT_SET_PLAN, NULL, "Muon: its three coefficients") \
+    X(adjust_lr_fn, CHOICE, "original", "", "", "original|match_rms_adamw|spectral_unclamped", "", CT_SET_PLAN, NULL, \
+      "Muon: how the rate grows with a matrix: sqrt(max(1, rows/cols)), 0.2 sqrt(max(rows, cols)) or sqrt(rows/cols)")
 
 #define CTI_LR_SCHEDULER_FIELDS(X) \
     X(warmup_steps, I64, "200", "0", "", "", "steps", 0, NULL, "the rate grows in a straight line over these steps") \
@@ -125,10 +136,16 @@ enum { CTI_SET_NO_EFFECT = 256 };
     X(max_norm, F64, "1.0", "0", "", "", "", CT_SET_PLAN | CT_SET_EXCLUSIVE_LOW, NULL, \
       "gradients are scaled down to this global norm; inf: never") \
     X(steps, I64, "10000", "1", "", "", "steps", 0, NULL, "number of the last step") \
+    X(tokens, OPT_I64, "None", "1", "4611686018427387904", "", "tokens", 0, NULL, \
+      "end after the step that makes so many tokens (all that rows hold, padding too); None: after training.steps") \
+    X(epochs, OPT_F64, "None", "0", "", "", "epochs", CT_SET_EXCLUSIVE_LOW, NULL, \
+      "the same, as passes over the data, whose tokens are counted before the first step; None: after training.steps") \
     X(time_limit_minutes, F64, "0.0", "0", "", "", "minutes", 0, NULL, \
       "end after the last step that, with its checkpoint, fits in this time from the start of the program; exit code 75; 0: no limit") \
     X(max_nonfinite_steps, I64, "0", "0", "", "", "steps", 0, NULL, \
-      "steps in a row whose loss or gradient norm may not be finite: they change nothing and are told; one more ends the run") \
+      "steps in a row whose loss or gradient norm may not be finite: they change nothing and are told; one more ends the run, or takes it back (max_rollbacks)") \
+    X(max_rollbacks, I64, "0", "0", "", "", "", 0, NULL, \
+      "how often a run whose loss or gradient norm is not finite goes back to its newest checkpoint; the batches since then are not read again") \
     X(enable_cpu_offload, BOOL, "false", "", "", "", "", 0, "moving parameters to host memory is not there yet", \
       "keep parameters and optimizer states in host memory") \
     X(disable_cuda_graphs, BOOL, "false", "", "", "", "", CTI_SET_NO_EFFECT, NULL, "launch kernels one by one on CUDA") \

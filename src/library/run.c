@@ -195,7 +195,7 @@ ct_status ct_run_facts_get(const ct_run *run, ct_run_facts *out, ct_err *err)
     const ct_run_facts facts = {.n_parameters = t->n_params,
                                 .planned_bytes = t->engine->plan->total_bytes,
                                 .first_step = t->loaded_step + 1,
-                                .last_step = CTI_SECTION(t->root, "training", training)->steps,
+                                .last_step = t->last_step,
                                 .global_batch = t->global_batch,
                                 .seq_len = t->seq_len,
                                 .rank = t->mesh.rank,

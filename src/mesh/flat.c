@@ -18,11 +18,13 @@ static size_t group_key(const char *name)
     return strncmp(name, "tok_embeddings.", 15) == 0 ? 14 : 0;
 }
 
-/* "layers.3", or "layers.3.whole". */
+/* "layers.3", "layers.3.whole" or "layers.3.muon". */
 static const char *group_name(ct_arena *arena, const ct_flat_param *p, bool has_tensor, ct_err *err)
 {
     const size_t len = group_key(p->name);
-    return ct_arena_printf(arena, err, "%.*s%s", len == 0 ? 4 : (int)len, len == 0 ? "head" : p->name, has_tensor && !p->cut.is_cut ? ".whole" : "");
+    const char *family = p->family != NULL ? p->family : "";
+    return ct_arena_printf(arena, err, "%.*s%s%s%s", len == 0 ? 4 : (int)len, len == 0 ? "head" : p->name, has_tensor && !p->cut.is_cut ? ".whole" : "",
+                           family[0] != '\0' ? "." : "", family);
 }
 
 static ct_status new_group(ct_flat_layout *l, const char *name, const ct_flat_param *p, int32_t n_params, ct_flat_group **out, ct_err *err)

@@ -6,7 +6,7 @@
  * cut may fall anywhere inside a parameter.
  *
  * With tensor parallelism a member is this rank's part of a parameter; those that are whole on every rank of tp make groups of their own
- * ("layers.3.whole"), since they are reduced and counted differently.
+ * ("layers.3.whole"), since they are reduced and counted differently. Parameters of another family of optimizers do so too.
  *
  *     ct_flat_layout *layout;
  *     CT_TRY(ct_flat_layout_create(alloc, params, n, degree, &layout, err));
@@ -34,6 +34,7 @@ typedef struct ct_flat_param {
     int64_t dims[CT_MAX_NDIM]; /* of this rank's part */
     ct_flat_cut cut;
     bool is_owing; /* whole on every rank of tp, each with a part of its gradient */
+    const char *family; /* NULL or "": the usual one; others make groups of their own, "layers.3.muon": their states differ */
 } ct_flat_param;
 
 typedef struct ct_flat_member {

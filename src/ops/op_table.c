@@ -42,6 +42,9 @@ enum { bytes_CT_ATTRS_NONE = 0, count_CT_ATTRS_NONE = 0 };
 #define ROW_SUMSQ(n, K, d)          ROW(ct_attrs_sumsq, n, K, d)
 #define ROW_CLIP(n, K, d)           ROW(ct_attrs_clip, n, K, d)
 #define ROW_ADAMW(n, K, d)          ROW(ct_attrs_adamw, n, K, d)
+#define ROW_MOMENTUM(n, K, d)       ROW(ct_attrs_momentum, n, K, d)
+#define ROW_NEWTON_SCHULZ(n, K, d)  ROW(ct_attrs_newton_schulz, n, K, d)
+#define ROW_DESCEND(n, K, d)        ROW(ct_attrs_descend, n, K, d)
 #define ROW_FLAT_SPLIT(n, K, d)     ROW(ct_attrs_flat_split, n, K, d)
 #define ROW_FLAT_CONCAT(n, K, d)    ROW(ct_attrs_flat_concat, n, K, d)
 #define ROW_FILL(n, K, d)           ROW(ct_attrs_fill, n, K, d)
@@ -65,6 +68,9 @@ TABLE(CT_ATTRS_LOSS, ct_attrs_loss, ROW_LOSS)
 TABLE(CT_ATTRS_SUMSQ, ct_attrs_sumsq, ROW_SUMSQ)
 TABLE(CT_ATTRS_CLIP, ct_attrs_clip, ROW_CLIP)
 TABLE(CT_ATTRS_ADAMW, ct_attrs_adamw, ROW_ADAMW)
+TABLE(CT_ATTRS_MOMENTUM, ct_attrs_momentum, ROW_MOMENTUM)
+TABLE(CT_ATTRS_NEWTON_SCHULZ, ct_attrs_newton_schulz, ROW_NEWTON_SCHULZ)
+TABLE(CT_ATTRS_DESCEND, ct_attrs_descend, ROW_DESCEND)
 TABLE(CT_ATTRS_FLAT_SPLIT, ct_attrs_flat_split, ROW_FLAT_SPLIT)
 TABLE(CT_ATTRS_FLAT_CONCAT, ct_attrs_flat_concat, ROW_FLAT_CONCAT)
 TABLE(CT_ATTRS_FILL, ct_attrs_fill, ROW_FILL)
@@ -121,7 +127,7 @@ int32_t ct_op_alias(const ct_op *op, const void *attrs, int32_t out, int64_t *ou
 {
     static const int32_t adamw_in[] = {0, 2, 3}; /* p, m, v */
     *out_offset = 0;
-    if ((op->flags & (CT_OP_VIEW | CT_OP_UPDATE)) == 0) {
+    if ((op->flags & (CT_OP_VIEW | CT_OP_UPDATE)) == 0 || (op->id == CT_OP_momentum && out == 1)) { /* d is a value of its own */
         return -1;
     }
     if (op->id == CT_OP_flat_split) {

@@ -41,7 +41,8 @@ CT_OP_LIST(CTI_SHAPE_DECLARE)
     X(sdpa_tnd_grad)        \
     X(linear_cross_entropy) \
     X(linear_cross_entropy_eval) \
-    X(linear_lse)
+    X(linear_lse)           \
+    X(newton_schulz)
 #define CTI_FLOPS_DECLARE(op) \
     double cti_flops_##op(const ct_value *const *in, int32_t n_in, const void *attrs);
 CTI_FLOPS_LIST(CTI_FLOPS_DECLARE)

@@ -1,29 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accumulation, clipping and AdamW as nodes. */
+/* Which parameter belongs to which group; accumulation and clipping as nodes. */
 #include "optim/optim.h"
 
 #include <inttypes.h>
 #include <regex.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "optim/optim_internal.h"
 
-typedef struct emit {
-    ct_graph *g;
-    const ct_flat_layout *layout;
-    const ct_mesh *mesh;
-    const ct_optim_spec *spec;
-    const ct_value_id *flats, *grads;
-    int32_t *group_of; /* per parameter in the layout's order of members: index of its optimizer group */
-    ct_value_id *acc;  /* per Flat group: accumulated gradient */
-} emit;
-
-ct_status ct_optim_match(const ct_optim_group *groups, int32_t n_groups, const ct_flat_layout *l, int32_t *out_group_of, int32_t *out_n, ct_err *err)
+const char *ct_optim_family(ct_optim_kind kind)
 {
-    for (int32_t i = 0; i < l->n_groups; i++) {
-        for (int32_t m = 0; m < l->groups[i].n_members; m++) {
-            out_group_of[l->groups[i].members[m].param_index] = -1;
-        }
+    return kind == CT_OPTIM_SGD ? "sgd" : kind == CT_OPTIM_MUON ? "muon" : "";
+}
+
+ct_status ct_optim_match(const ct_optim_group *groups, int32_t n_groups, const char *const *names, int32_t n_names, int32_t *out_group_of,
+                         int32_t *out_n, ct_err *err)
+{
+    for (int32_t i = 0; i < n_names; i++) {
+        out_group_of[i] = -1;
     }
     for (int32_t p = 0; p < n_groups; p++) {
         regex_t re;
@@ -31,13 +25,10 @@ ct_status ct_optim_match(const ct_optim_group *groups, int32_t n_groups, const c
             return CT_FAIL(err, CT_ERR_USAGE, "optimizer.param-groups.%d.pattern: '%s' is no regular expression", p, groups[p].pattern);
         }
         out_n[p] = 0;
-        for (int32_t i = 0; i < l->n_groups; i++) {
-            for (int32_t m = 0; m < l->groups[i].n_members; m++) {
-                const ct_flat_member *member = &l->groups[i].members[m];
-                if (out_group_of[member->param_index] < 0 && regexec(&re, member->name, 0, NULL, 0) == 0) {
-                    out_group_of[member->param_index] = p;
-                    out_n[p]++;
-                }
+        for (int32_t i = 0; i < n_names; i++) {
+            if (out_group_of[i] < 0 && regexec(&re, names[i], 0, NULL, 0) == 0) {
+                out_group_of[i] = p;
+                out_n[p]++;
             }
         }
         regfree(&re);
@@ -45,19 +36,16 @@ ct_status ct_optim_match(const ct_optim_group *groups, int32_t n_groups, const c
             return CT_FAIL(err, CT_ERR_USAGE, "optimizer.param-groups.%d.pattern: '%s' matches no parameter", p, groups[p].pattern);
         }
     }
-    for (int32_t i = 0; i < l->n_groups; i++) {
-        for (int32_t m = 0; m < l->groups[i].n_members; m++) {
-            if (out_group_of[l->groups[i].members[m].param_index] < 0) {
-                return CT_FAIL(err, CT_ERR_USAGE, "no optimizer.param-groups pattern matches the parameter '%s'",
-                               l->groups[i].members[m].name);
-            }
+    for (int32_t i = 0; i < n_names; i++) {
+        if (out_group_of[i] < 0) {
+            return CT_FAIL(err, CT_ERR_USAGE, "no optimizer.param-groups pattern matches the parameter '%s'", names[i]);
         }
     }
     return CT_OK;
 }
 
-static ct_status named(emit *e, ct_value_kind kind, const char *prefix, const char *name, ct_dtype dtype, int64_t n,
-                       ct_value_id *out, ct_err *err)
+ct_status cti_optim_named(cti_optim_emit *e, ct_value_kind kind, const char *prefix, const char *name, ct_dtype dtype, int64_t n, ct_value_id *out,
+                          ct_err *err)
 {
     const char *full = ct_arena_printf(ct_graph_arena(e->g), err, "%s%s%s", prefix, name[0] != '\0' ? "." : "", name);
     if (full == NULL) {
@@ -67,13 +55,13 @@ static ct_status named(emit *e, ct_value_kind kind, const char *prefix, const ch
     return ct_graph_add_value(e->g, &spec, out, err);
 }
 
-static ct_status accumulate(emit *e, ct_value_id acc, ct_value_id x, ct_value_id first, ct_value_id *out, ct_err *err)
+static ct_status accumulate(cti_optim_emit *e, ct_value_id acc, ct_value_id x, ct_value_id first, ct_value_id *out, ct_err *err)
 {
     const ct_value_id in[3] = {acc, x, first};
     return ct_op_emit(e->g, CT_OP_accumulate, NULL, in, 3, out, err);
 }
 
-static ct_status reduce_over(emit *e, ct_axis axis, ct_value_id *x, ct_err *err)
+static ct_status reduce_over(cti_optim_emit *e, ct_axis axis, ct_value_id *x, ct_err *err)
 {
     if (e->mesh->degree[axis] == 1) {
         return CT_OK;
@@ -83,71 +71,9 @@ static ct_status reduce_over(emit *e, ct_axis axis, ct_value_id *x, ct_err *err)
     return ct_op_emit(e->g, CT_OP_all_reduce, &attrs, &in, 1, x, err);
 }
 
-/* (begin, end, group) triples of one Flat group's local shard; neighbours of one optimizer group are joined. */
-static ct_status segments_of(emit *e, const ct_flat_group *group, ct_i64_list *out, ct_err *err)
-{
-    int64_t *rows = ct_arena_alloc(ct_graph_arena(e->g), (size_t)group->n_members * 3 * sizeof *rows, err);
-    if (rows == NULL) {
-        return CT_ERR_MEMORY;
-    }
-    const int64_t coord = e->mesh->coord[CT_AXIS_DP_SHARD];
-    int64_t shard_begin, shard_end;
-    ct_flat_range(group->total, e->layout->degree, coord, &shard_begin, &shard_end);
-    int64_t n = 0;
-    for (int32_t m = 0; m < group->n_members; m++) {
-        int64_t begin, end;
-        ct_flat_local_range(group, m, e->layout->degree, coord, &begin, &end);
-        if (begin == end) {
-            continue;
-        }
-        begin += group->members[m].offset - shard_begin;
-        end += group->members[m].offset - shard_begin;
-        const int64_t g = e->group_of[group->members[m].param_index];
-        if (n > 0 && rows[n - 1] == g && rows[n - 2] == begin) {
-            rows[n - 2] = end;
-            continue;
-        }
-        rows[n++] = begin;
-        rows[n++] = end;
-        rows[n++] = g;
-    }
-    *out = (ct_i64_list){n, rows};
-    return CT_OK;
-}
-
-static ct_status emit_adamw(emit *e, int32_t i, const ct_optim_values *v, ct_value_id coef, ct_err *err)
-{
-    const ct_flat_group *group = &e->layout->groups[i];
-    const int32_t n = e->spec->n_groups;
-    double *hyper = ct_arena_alloc(ct_graph_arena(e->g), (size_t)n * 4 * sizeof *hyper, err);
-    ct_attrs_adamw attrs = {0};
-    if (hyper == NULL) {
-        return CT_ERR_MEMORY;
-    }
-    for (int32_t k = 0; k < n; k++) {
-        hyper[k] = e->spec->groups[k].beta1;
-        hyper[n + k] = e->spec->groups[k].beta2;
-        hyper[2 * n + k] = e->spec->groups[k].eps;
-        hyper[3 * n + k] = e->spec->groups[k].weight_decay;
-    }
-    attrs.beta1 = (ct_f64_list){n, hyper};
-    attrs.beta2 = (ct_f64_list){n, hyper + n};
-    attrs.eps = (ct_f64_list){n, hyper + 2 * n};
-    attrs.weight_decay = (ct_f64_list){n, hyper + 3 * n};
-    CT_TRY(segments_of(e, group, &attrs.segments, err));
-    const ct_value *flat = ct_graph_value_c(e->g, e->flats[i]);
-    const ct_dtype dtype = e->spec->has_bf16_moments ? CT_DTYPE_BF16 : flat->dtype;
-    const int64_t n_local = flat->dims[0];
-    ct_value_id m1, m2, out[3];
-    CT_TRY(named(e, CT_VALUE_STATE, "exp_avg", group->name, dtype, n_local, &m1, err));
-    CT_TRY(named(e, CT_VALUE_STATE, "exp_avg_sq", group->name, dtype, n_local, &m2, err));
-    const ct_value_id in[8] = {e->flats[i], e->acc[i], m1, m2, v->lr, v->step, coef, v->go};
-    return ct_op_emit(e->g, CT_OP_adamw, &attrs, in, 8, out, err);
-}
-
 /* The gradient of one micro-batch is the step's. Rounded to the parameters' dtype, as accumulating does; where backward made it in bf16 and
  * widened it, its source has the same values. */
-static ct_status take_gradient(emit *e, int32_t i, ct_dtype dtype, ct_err *err)
+static ct_status take_gradient(cti_optim_emit *e, int32_t i, ct_dtype dtype, ct_err *err)
 {
     const ct_value *grad = ct_graph_value_c(e->g, e->grads[i]);
     const ct_node *node = grad->producer >= 0 ? ct_graph_node_c(e->g, grad->producer) : NULL;
@@ -161,14 +87,14 @@ static ct_status take_gradient(emit *e, int32_t i, ct_dtype dtype, ct_err *err)
 }
 
 /* What the optimizer reads: acc[] and the loss. */
-static ct_status gather_gradients(emit *e, ct_value_id *loss, ct_optim_values *v, ct_err *err)
+static ct_status gather_gradients(cti_optim_emit *e, ct_value_id *loss, ct_optim_values *v, ct_err *err)
 {
     const bool is_one = e->spec->has_one_micro_batch;
     ct_value_id loss_acc;
     v->first = CT_NO_VALUE;
     if (!is_one) {
-        CT_TRY(named(e, CT_VALUE_INPUT, "first", "", CT_DTYPE_I32, 1, &v->first, err));
-        CT_TRY(named(e, CT_VALUE_STATE, "loss", "", CT_DTYPE_F64, 1, &loss_acc, err));
+        CT_TRY(cti_optim_named(e, CT_VALUE_INPUT, "first", "", CT_DTYPE_I32, 1, &v->first, err));
+        CT_TRY(cti_optim_named(e, CT_VALUE_STATE, "loss", "", CT_DTYPE_F64, 1, &loss_acc, err));
         CT_TRY(accumulate(e, loss_acc, *loss, v->first, loss, err));
     }
     for (int32_t i = 0; i < e->layout->n_groups; i++) {
@@ -179,7 +105,7 @@ static ct_status gather_gradients(emit *e, ct_value_id *loss, ct_optim_values *v
         if (is_one) {
             CT_TRY(take_gradient(e, i, flat.dtype, err));
         } else {
-            CT_TRY(named(e, CT_VALUE_GRAD, "grad", e->layout->groups[i].name, flat.dtype, flat.dims[0], &e->acc[i], err));
+            CT_TRY(cti_optim_named(e, CT_VALUE_GRAD, "grad", e->layout->groups[i].name, flat.dtype, flat.dims[0], &e->acc[i], err));
             CT_TRY(accumulate(e, e->acc[i], e->grads[i], v->first, &e->acc[i], err));
         }
     }
@@ -187,7 +113,7 @@ static ct_status gather_gradients(emit *e, ct_value_id *loss, ct_optim_values *v
 }
 
 /* One vector of n scalars, by bunches: concat takes 64 inputs. values is overwritten. */
-static ct_status vector_of(emit *e, ct_value_id *values, int32_t n, ct_value_id *out, ct_err *err)
+static ct_status vector_of(cti_optim_emit *e, ct_value_id *values, int32_t n, ct_value_id *out, ct_err *err)
 {
     enum { BUNCH = 64 };
     const ct_attrs_concat concat = {.dim = 0};
@@ -205,7 +131,7 @@ static ct_status vector_of(emit *e, ct_value_id *values, int32_t n, ct_value_id 
 
 /* The sum of the groups' squared norms, each over its own fixed leaves and then over the ranks that share the group: the order of additions
  * does not depend on how many they are. Shards are disjoint over dp_shard and equal over dp_replicate; parts are disjoint over tp. */
-static ct_status square_norm(emit *e, ct_value_id *out, ct_err *err)
+static ct_status square_norm(cti_optim_emit *e, ct_value_id *out, ct_err *err)
 {
     const int32_t n = e->layout->n_groups;
     const ct_attrs_sumsq attrs = {.leaves = ct_flat_leaves(e->layout->degree)};
@@ -234,7 +160,7 @@ static ct_status square_norm(emit *e, ct_value_id *out, ct_err *err)
     return ct_op_emit(e->g, CT_OP_add_n, NULL, squares, n_all, out, err);
 }
 
-static ct_status emit_all(emit *e, ct_value_id loss, ct_optim_values *v, ct_err *err)
+static ct_status emit_all(cti_optim_emit *e, ct_value_id loss, ct_optim_values *v, ct_err *err)
 {
     ct_graph *g = e->g;
     const int32_t n = e->layout->n_groups;
@@ -243,8 +169,8 @@ static ct_status emit_all(emit *e, ct_value_id loss, ct_optim_values *v, ct_err 
     CT_TRY(ct_graph_set_scope(g, "optimizer", err));
     ct_graph_set_program(g, CT_PROGRAM_BACKWARD);
     CT_TRY(gather_gradients(e, &loss, v, err));
-    CT_TRY(named(e, CT_VALUE_INPUT, "step", "", CT_DTYPE_I64, 1, &v->step, err));
-    CT_TRY(named(e, CT_VALUE_INPUT, "lr", "", CT_DTYPE_F64, e->spec->n_groups, &v->lr, err));
+    CT_TRY(cti_optim_named(e, CT_VALUE_INPUT, "step", "", CT_DTYPE_I64, 1, &v->step, err));
+    CT_TRY(cti_optim_named(e, CT_VALUE_INPUT, "lr", "", CT_DTYPE_F64, e->spec->n_groups, &v->lr, err));
     ct_graph_set_program(g, CT_PROGRAM_OPTIMIZER);
     CT_TRY(square_norm(e, &sq, err));
     v->local_loss = loss;
@@ -263,7 +189,7 @@ static ct_status emit_all(emit *e, ct_value_id loss, ct_optim_values *v, ct_err 
     v->norm = clip[1];
     v->go = clip[2];
     for (int32_t i = 0; i < n; i++) {
-        CT_TRY(emit_adamw(e, i, v, clip[0], err));
+        CT_TRY(cti_optim_update(e, i, v, clip[0], err));
     }
     return ct_graph_set_scope(g, "", err);
 }
@@ -276,13 +202,19 @@ ct_status ct_optim_emit(ct_graph *g, const ct_flat_layout *layout, const ct_valu
     for (int32_t i = 0; i < layout->n_groups; i++) {
         n_params += layout->groups[i].n_members;
     }
-    emit e = {.g = g, .layout = layout, .mesh = mesh, .spec = spec, .flats = flats, .grads = grads};
+    cti_optim_emit e = {.g = g, .layout = layout, .mesh = mesh, .spec = spec, .flats = flats, .grads = grads};
     e.group_of = ct_arena_alloc(ct_graph_arena(g), (size_t)n_params * sizeof *e.group_of, err);
     e.acc = ct_arena_alloc(ct_graph_arena(g), (size_t)layout->n_groups * sizeof *e.acc, err);
     int32_t *n_of = ct_arena_alloc(ct_graph_arena(g), (size_t)spec->n_groups * sizeof *n_of, err);
-    if (e.group_of == NULL || e.acc == NULL || n_of == NULL) {
+    const char **names = ct_arena_alloc(ct_graph_arena(g), (size_t)n_params * sizeof *names, err);
+    if (e.group_of == NULL || e.acc == NULL || n_of == NULL || names == NULL) {
         return CT_ERR_MEMORY;
     }
-    CT_TRY(ct_optim_match(spec->groups, spec->n_groups, layout, e.group_of, n_of, err));
+    for (int32_t i = 0; i < layout->n_groups; i++) {
+        for (int32_t m = 0; m < layout->groups[i].n_members; m++) {
+            names[layout->groups[i].members[m].param_index] = layout->groups[i].members[m].name;
+        }
+    }
+    CT_TRY(ct_optim_match(spec->groups, spec->n_groups, names, n_params, e.group_of, n_of, err));
     return emit_all(&e, loss, out_values, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The map of the room `optim`: gradient accumulation, clipping, AdamW over Flat groups as nodes of the step's graph, and learning-rate
+/* The map of the room `optim`: gradient accumulation, clipping, Adam, SGD and Muon over Flat groups as nodes of the step's graph, and learning-rate
  * schedules.
  *
  *     ct_optim_values v;
@@ -13,21 +13,42 @@
 #include "mesh/flat.h"
 #include "mesh/mesh.h"
 
+typedef enum ct_optim_kind { CT_OPTIM_ADAMW, CT_OPTIM_ADAM, CT_OPTIM_SGD, CT_OPTIM_MUON } ct_optim_kind;
+/* What Muon's rate is multiplied with for a matrix of so many rows and columns, as torch.optim.Muon's adjust_lr_fn names it. */
+typedef enum ct_muon_adjust {
+    CT_MUON_ORIGINAL,          /* sqrt(max(1, rows / cols)) */
+    CT_MUON_MATCH_RMS_ADAMW,   /* 0.2 sqrt(max(rows, cols)) */
+    CT_MUON_SPECTRAL_UNCLAMPED /* sqrt(rows / cols) */
+} ct_muon_adjust;
+double ct_muon_scale(ct_muon_adjust adjust, int64_t rows, int64_t cols);
+
 typedef struct ct_optim_group {
     const char *pattern; /* POSIX extended regular expression searched in parameter names; the first group that matches wins */
-    double lr, beta1, beta2, eps, weight_decay;
+    ct_optim_kind kind;
+    double lr;
+    double weight_decay; /* AdamW and Muon: of the parameter, times the rate; Adam and SGD: an L2 penalty in the gradient */
+    double beta1, beta2; /* Adam */
+    double eps;          /* Adam: added to the root; Muon: least norm to divide by */
+    double momentum;     /* SGD, Muon */
+    bool is_nesterov;    /* SGD, Muon */
+    int64_t ns_steps;
+    double ns_coefficients[3];
+    ct_muon_adjust adjust;
 } ct_optim_group;
 
-/* out_group_of[param_index]: the group of each member of the layout; out_n[group]: how many it has.
+/* Flat groups hold parameters of one family, which has one set of states: "" (Adam), "sgd", "muon". */
+const char *ct_optim_family(ct_optim_kind kind);
+
+/* out_group_of[i]: the group of the parameter names[i]; out_n[group]: how many it has.
  * ERR_USAGE: a pattern is no regular expression, matches nothing that an earlier one left, or a parameter is matched by none. */
-CT_MUST_CHECK ct_status ct_optim_match(const ct_optim_group *groups, int32_t n_groups, const ct_flat_layout *layout, int32_t *out_group_of,
-                                       int32_t *out_n, ct_err *err);
+CT_MUST_CHECK ct_status ct_optim_match(const ct_optim_group *groups, int32_t n_groups, const char *const *names, int32_t n_names,
+                                       int32_t *out_group_of, int32_t *out_n, ct_err *err);
 
 typedef struct ct_optim_spec {
     const ct_optim_group *groups;
     int32_t n_groups;
     double max_norm;
-    bool has_bf16_moments; /* moments in bf16 instead of the parameters' dtype */
+    bool has_bf16_moments; /* Adam's moments in bf16 instead of the parameters' dtype */
     bool has_one_micro_batch; /* a step: the optimizer reads the gradients where backward made them, nothing is accumulated */
 } ct_optim_spec;
 
@@ -43,9 +64,9 @@ typedef struct ct_optim_values {
 } ct_optim_values;
 
 /* BACKWARD: grads into GRAD "grad.<group>" (the parameters' dtype), loss into STATE "loss"; neither with one micro-batch. OPTIMIZER: loss and squared norm summed over
- * the data axes, clip, AdamW in place on the PARAMs with STATE "exp_avg.<group>" and "exp_avg_sq.<group>". A group whose gradient
- * is CT_NO_VALUE is not updated.
- * ERR_USAGE: as ct_optim_match. */
+ * the data axes, clip, the update in place on the PARAMs with STATE "exp_avg.<group>" and "exp_avg_sq.<group>" (Adam) or
+ * "momentum_buffer.<group>" (SGD with momentum, Muon).
+ * ERR_USAGE: as ct_optim_match, or a parameter that is no matrix for Muon; ERR_UNSUPPORTED: Muon of a matrix that tensor parallelism cuts. */
 CT_MUST_CHECK ct_status ct_optim_emit(ct_graph *graph, const ct_flat_layout *layout, const ct_value_id *flats,
                                       const ct_value_id *grads, ct_value_id loss, const ct_mesh *mesh,
                                       const ct_optim_spec *spec, ct_optim_values *out_values, ct_err *err);

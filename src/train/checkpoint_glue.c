@@ -11,7 +11,7 @@
 #include "model/model.h"
 #include "train/checkpoint_glue.h"
 
-const char *const cti_saved_states[CTI_N_SAVED_STATES] = {"flat", "exp_avg", "exp_avg_sq"};
+const char *const cti_saved_states[CTI_N_SAVED_STATES] = {"flat", "exp_avg", "exp_avg_sq", "momentum_buffer"};
 
 ct_status cti_all_or_none(cti_trainer *t, ct_status mine, ct_err *err)
 {
@@ -31,12 +31,12 @@ char *cti_checkpoint_folder(cti_trainer *t, ct_err *err)
     return cti_path_join(t->alloc, root->dump_folder, CTI_SECTION(t->root, "checkpoint", checkpoint)->folder, err);
 }
 
-/* The step to resume from, agreed by all ranks: -1 none. out_ckpt: it, where this rank looked for the newest. */
-static ct_status find_resume(cti_trainer *t, const char *folder, int64_t *out_step, ct_ckpt **out_ckpt, ct_err *err)
+/* The step to resume from, agreed by all ranks: `wanted`, the newest where that is -1; -1 none. out_ckpt: it, where this rank looked for the
+ * newest. */
+static ct_status find_resume(cti_trainer *t, const char *folder, int64_t wanted, int64_t *out_step, ct_ckpt **out_ckpt, ct_err *err)
 {
-    const cti_checkpoint_config *c = CTI_SECTION(t->root, "checkpoint", checkpoint);
     cti_str notes = {.alloc = t->alloc};
-    int64_t step = c->load_step;
+    int64_t step = wanted;
     ct_status st = CT_OK;
     if (step < 0 && t->mesh.rank == 0) {
         st = ct_ckpt_newest(t->alloc, folder, out_ckpt, &t->damaged, &notes, err);
@@ -121,6 +121,9 @@ static ct_status check_room(cti_trainer *t, const char *folder, ct_err *err)
     for (int32_t s = 0; s < CTI_N_SAVED_STATES; s++) {
         for (int32_t g = 0; g < l->n_groups; g++) {
             ct_dtype dtype;
+            if (!cti_engine_has_flat(t->engine, cti_saved_states[s], l->groups[g].name)) {
+                continue;
+            }
             CT_TRY(cti_engine_flat_dtype(t->engine, cti_saved_states[s], l->groups[g].name, &dtype, err));
             for (int32_t m = 0; m < l->groups[g].n_members; m++) {
                 wanted += cti_dims_product(l->groups[g].members[m].whole, l->groups[g].members[m].ndim) * (int64_t)ct_dtype_size_bytes(dtype);
@@ -183,7 +186,7 @@ ct_status cti_trainer_load(cti_trainer *t, ct_err *err)
         st = st == CT_OK && t->mesh.world_size > 1 ? check_shared(t, folder, err) : st;
     }
     if (st == CT_OK && c->enable) {
-        st = find_resume(t, folder, &step, &ckpt, err);
+        st = find_resume(t, folder, c->load_step, &step, &ckpt, err);
     }
     if (st == CT_OK) {
         st = step >= 0 ? cti_load_native(t, folder, step, step == 0, ckpt, err) : load_initial(t, err);
@@ -197,6 +200,24 @@ ct_status cti_trainer_load(cti_trainer *t, ct_err *err)
         CT_TRY(cti_trainer_open_loader(t, data->streams.is_set ? data->streams.value : ct_mesh_dp_degree(&t->mesh), err));
     }
     return CT_OK;
+}
+
+ct_status cti_trainer_go_back(cti_trainer *t, ct_err *err)
+{
+    int64_t step = -1;
+    ct_ckpt *ckpt = NULL;
+    char *folder = cti_checkpoint_folder(t, err);
+    ct_status st = folder == NULL ? CT_ERR_MEMORY : find_resume(t, folder, -1, &step, &ckpt, err);
+    if (st == CT_OK && step < 0) {
+        st = CT_FAIL(err, CT_ERR_NOT_FOUND, "there is no checkpoint to go back to yet (--checkpoint.interval, --checkpoint.enable-first-step-checkpoint)");
+    }
+    if (st == CT_OK) {
+        st = cti_load_back(t, folder, step, ckpt, err);
+    } else {
+        ct_ckpt_close(&ckpt);
+    }
+    ct_alloc_free(t->alloc, folder);
+    return cti_all_or_none(t, st, err);
 }
 
 ct_status cti_hf_shape(const ct_component *spec, int64_t max_seq_len, ct_hf_shape *out, ct_err *err)

@@ -8,7 +8,8 @@
 #include "train/trainer.h"
 
 /* Of each parameter, in this order; the first is the parameter itself. */
-enum { CTI_N_SAVED_STATES = 3 };
+/* Weights, then the states of optimizers; which of them a Flat group has, cti_engine_has_flat says. */
+enum { CTI_N_SAVED_STATES = 4 };
 extern const char *const cti_saved_states[CTI_N_SAVED_STATES];
 
 /* All ranks learn whether any of them failed, so that none waits for one that gave up. */
@@ -21,6 +22,8 @@ CT_MUST_CHECK ct_status cti_hf_shape(const ct_component *model_spec, int64_t max
 /* A checkpoint of our own; step -1: the newest. is_model_only: weights, and nothing of where the run stood. opened: that of the step, on a
  * rank that has verified it (taken over, closed on return); of a step that is asked for, rank 0 alone reads the checksums. */
 CT_MUST_CHECK ct_status cti_load_native(cti_trainer *t, const char *folder, int64_t step, bool is_model_only, ct_ckpt *opened, ct_err *err);
+/* Weights, states and counters of a checkpoint of this run; nothing of the data, whatever the settings leave out. opened: as above. */
+CT_MUST_CHECK ct_status cti_load_back(cti_trainer *t, const char *folder, int64_t step, ct_ckpt *opened, ct_err *err);
 CT_MUST_CHECK ct_status cti_load_hf(cti_trainer *t, const char *folder, ct_err *err);
 
 #endif

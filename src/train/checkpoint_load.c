@@ -34,6 +34,9 @@ static ct_status load_params(cti_trainer *t, int32_t n_states, param_source sour
             const ct_flat_group *group = &l->groups[g];
             int64_t shard_begin, shard_end;
             ct_dtype dtype = CT_DTYPE_F32;
+            if (!cti_engine_has_flat(t->engine, cti_saved_states[s], group->name)) {
+                continue;
+            }
             ct_flat_range(group->total, l->degree, t->mesh.coord[CT_AXIS_DP_SHARD], &shard_begin, &shard_end);
             st = cti_engine_flat_dtype(t->engine, cti_saved_states[s], group->name, &dtype, err);
             for (int32_t m = 0; m < group->n_members && st == CT_OK; m++) {
@@ -92,6 +95,35 @@ static ct_status check_dims(const cti_trainer *t, const ct_ckpt *ckpt, ct_err *e
             if (!same) {
                 return CT_FAIL(err, CT_ERR_SHAPE, "'%s': tensor '%s' has %" PRId64 " elements in %d dims, the model wants %" PRId64
                                " in %d", ct_ckpt_path(ckpt), member->name, p->end, p->ndim, member->numel, member->ndim);
+            }
+        }
+    }
+    return CT_OK;
+}
+
+/* Every state that the run's optimizers keep must be there. */
+static ct_status check_states(const cti_trainer *t, const ct_ckpt *ckpt, ct_err *err)
+{
+    const ct_flat_layout *l = t->step->layout;
+    bool has_any = false;
+    const ct_ckpt_piece *p;
+    for (size_t i = 0; (p = ct_ckpt_tensor_at(ckpt, i)) != NULL && !has_any; i++) {
+        has_any = cti_starts_with(p->name, "optimizer.");
+    }
+    for (int32_t s = 1; s < CTI_N_SAVED_STATES; s++) {
+        for (int32_t g = 0; g < l->n_groups; g++) {
+            if (!cti_engine_has_flat(t->engine, cti_saved_states[s], l->groups[g].name)) {
+                continue;
+            }
+            for (int32_t m = 0; m < l->groups[g].n_members; m++) {
+                char name[512];
+                if (snprintf(name, sizeof name, "optimizer.%s.%s", cti_saved_states[s], l->groups[g].members[m].name) < (int)sizeof name &&
+                    ct_ckpt_find(ckpt, name) == NULL) {
+                    return has_any ? CT_FAIL(err, CT_ERR_NOT_FOUND, "'%s' has no '%s': it was saved with another optimizer of this parameter "
+                                             "(--checkpoint.exclude-from-loading optimizer,lr_scheduler begins its states anew)", ct_ckpt_path(ckpt), name)
+                                   : CT_FAIL(err, CT_ERR_NOT_FOUND, "'%s' holds weights only: it cannot be resumed from (use it as "
+                                             "--checkpoint.initial-load-path, or another --checkpoint.folder)", ct_ckpt_path(ckpt));
+                }
             }
         }
     }
@@ -192,12 +224,9 @@ ct_status cti_load_native(cti_trainer *t, const char *folder, int64_t step, bool
     CT_TRY_GOTO(st, st, out);
     CT_INFO(t->log, "Loading the checkpoint from %s.", ct_ckpt_path(ckpt));
     CT_TRY_GOTO(st, check_dims(t, ckpt, err), out);
-    const bool has_moments = ct_ckpt_find(ckpt, "optimizer.exp_avg.norm.weight") != NULL;
     const bool wants_moments = !is_model_only && !is_excluded(c, "optimizer");
-    if (wants_moments && !has_moments) {
-        st = CT_FAIL(err, CT_ERR_NOT_FOUND, "'%s' holds weights only: it cannot be resumed from (use it as "
-                     "--checkpoint.initial-load-path, or another --checkpoint.folder)", ct_ckpt_path(ckpt));
-        goto out;
+    if (wants_moments) {
+        CT_TRY_GOTO(st, check_states(t, ckpt, err), out);
     }
     CT_TRY_GOTO(st, load_params(t, wants_moments ? CTI_N_SAVED_STATES : 1, from_ckpt, ckpt, err), out);
     if (!is_model_only) {
@@ -213,6 +242,20 @@ ct_status cti_load_native(cti_trainer *t, const char *folder, int64_t step, bool
 out:
     ct_ckpt_close(&ckpt);
     cti_str_deinit(&notes);
+    return st;
+}
+
+ct_status cti_load_back(cti_trainer *t, const char *folder, int64_t step, ct_ckpt *opened, ct_err *err)
+{
+    ct_ckpt *ckpt = opened;
+    ct_status st;
+    CT_TRY(ckpt != NULL ? CT_OK : ct_ckpt_open_verified(t->alloc, folder, step, &ckpt, err));
+    CT_TRY_GOTO(st, check_dims(t, ckpt, err), out);
+    CT_TRY_GOTO(st, check_states(t, ckpt, err), out);
+    CT_TRY_GOTO(st, load_params(t, CTI_N_SAVED_STATES, from_ckpt, ckpt, err), out);
+    st = load_train_state(t, ckpt, err);
+out:
+    ct_ckpt_close(&ckpt);
     return st;
 }
 

@@ -72,6 +72,9 @@ static ct_status list_pieces(cti_trainer *t, int32_t n_states, ct_arena *arena, 
     }
     for (int32_t s = 0; s < n_states; s++) {
         for (int32_t g = 0; g < l->n_groups; g++) {
+            if (!cti_engine_has_flat(t->engine, cti_saved_states[s], l->groups[g].name)) {
+                continue;
+            }
             for (int32_t m = 0; m < l->groups[g].n_members; m++) {
                 const ct_flat_member *member = &l->groups[g].members[m];
                 ct_ckpt_piece *p = &list->pieces[list->n];

@@ -85,6 +85,12 @@ static ct_status find_flat(const cti_engine *e, const char *prefix, const char *
     return *out != NULL ? CT_OK : CT_FAIL(err, CT_ERR_NOT_FOUND, "the plan has no buffer '%s'", name);
 }
 
+bool cti_engine_has_flat(const cti_engine *e, const char *prefix, const char *group)
+{
+    const ct_buffer *b;
+    return find_flat(e, prefix, group, &b, NULL) == CT_OK;
+}
+
 static ct_status locate(const cti_engine *e, const char *prefix, const char *group, int64_t first, int64_t n,
                         int64_t *out_offset, size_t *out_bytes, ct_err *err)
 {

@@ -38,11 +38,13 @@ CT_MUST_CHECK ct_status cti_engine_init_weights(cti_engine *e, const ct_flat_lay
                                                 int64_t coord, uint64_t seed, ct_err *err);
 CT_MUST_CHECK ct_status cti_engine_init_consts(cti_engine *e, const ct_build *build, ct_err *err);
 
-/* Elements [first, first + n) of this rank's shard of "<prefix>.<group>" ("flat", "exp_avg", "exp_avg_sq"), in the buffer's own dtype. */
+/* Elements [first, first + n) of this rank's shard of "<prefix>.<group>" (cti_saved_states), in the buffer's own dtype. */
 CT_MUST_CHECK ct_status cti_engine_write_flat(cti_engine *e, const char *prefix, const char *group, int64_t first,
                                               int64_t n, const void *data, ct_err *err);
 CT_MUST_CHECK ct_status cti_engine_read_flat(cti_engine *e, const char *prefix, const char *group, int64_t first,
                                              int64_t n, void *data, ct_err *err);
+/* Whether there is such a buffer: states depend on the optimizer of the group. */
+bool cti_engine_has_flat(const cti_engine *e, const char *prefix, const char *group);
 /* The dtype of a persistent buffer; ERR_NOT_FOUND where the plan has none. */
 CT_MUST_CHECK ct_status cti_engine_flat_dtype(const cti_engine *e, const char *prefix, const char *group,
                                               ct_dtype *out_dtype, ct_err *err);

@@ -22,7 +22,7 @@ static ct_status build_graph(cti_generator *gen, int i, const ct_component *spec
                                  .loss_chunks = 1};
     CT_TRY(cti_graph_build(gen->alloc, spec, &o, &gen->graphs[i], &gen->builds[i], &gen->logits[i], err));
     if (gen->layout == NULL) {
-        CT_TRY(cti_layout_of(gen->alloc, &gen->builds[i], NULL, &gen->layout, err));
+        CT_TRY(cti_layout_of(gen->alloc, &gen->builds[i], NULL, NULL, &gen->layout, err));
     }
     ct_graph *g = gen->graphs[i];
     ct_value_id *flats;

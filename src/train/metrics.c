@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "train/checkpoint_glue.h"
 #include "train/trainer.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
@@ -116,13 +117,15 @@ void cti_log_plan(ct_log *log, const ct_plan *plan)
 
 void cti_log_shards(ct_log *log, const cti_trainer *t)
 {
-    static const char *const prefixes[] = {"flat", "exp_avg", "exp_avg_sq"};
     const ct_flat_layout *l = t->step->layout;
     for (int32_t g = 0; g < l->n_groups; g++) {
         for (int32_t m = 0; m < l->groups[g].n_members; m++) {
             int64_t begin, end;
             ct_flat_local_range(&l->groups[g], m, l->degree, t->mesh.coord[CT_AXIS_DP_SHARD], &begin, &end);
-            for (size_t p = 0; p < sizeof prefixes / sizeof prefixes[0]; p++) {
+            for (int32_t p = 0; p < CTI_N_SAVED_STATES; p++) {
+                if (!cti_engine_has_flat(t->engine, cti_saved_states[p], l->groups[g].name)) {
+                    continue;
+                }
                 const ct_flat_member *member = &l->groups[g].members[m];
                 char part[96] = "";
                 if (member->cut.is_cut) {
@@ -130,7 +133,7 @@ void cti_log_shards(ct_log *log, const cti_trainer *t)
                                    member->cut.begin + member->dims[member->cut.dim], member->cut.whole, member->cut.dim);
                 }
                 CT_INFO(log, "[Shard] rank %" PRId64 ": %s%s%s [%" PRId64 ", %" PRId64 ") of %" PRId64 "%s", t->mesh.rank,
-                        p == 0 ? "" : prefixes[p], p == 0 ? "" : ".", member->name, begin, end, member->numel, part);
+                        p == 0 ? "" : cti_saved_states[p], p == 0 ? "" : ".", member->name, begin, end, member->numel, part);
             }
         }
     }

@@ -282,7 +282,6 @@ void cti_observer_start(cti_trainer *t)
 {
     cti_observer *o = t->observer;
     const cti_metrics_config *c = CTI_SECTION(t->root, "metrics", metrics);
-    const cti_training_config *training = CTI_SECTION(t->root, "training", training);
     ct_err err = {0};
     if (o == NULL) {
         return;
@@ -318,7 +317,7 @@ void cti_observer_start(cti_trainer *t)
         warn_of(o, open_profile(o, t, &err), &err);
     }
     if (t->o.is_interactive && c->enable_progress && t->mesh.rank == 0) {
-        cti_progress_init(&o->progress, t->alloc, t->log, training->steps);
+        cti_progress_init(&o->progress, t->alloc, t->log, t->last_step);
     }
     cti_trace_instant(o->trace, CTI_HERE, "training_start", "Training starts");
 }

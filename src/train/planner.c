@@ -519,6 +519,7 @@ ct_status cti_run_estimate_create(const ct_alloc *alloc, const cti_plan_request 
     e->mesh = d.mesh;
     e->shape = d.shape;
     e->shape.step.mesh = &e->mesh;
+    CT_TRY_GOTO(st, cti_budget_make(request->run, e->shape.global_batch * e->shape.seq_len, 0, &e->budget, err), fail);
     cti_model_counts counts;
     CT_TRY_GOTO(st, cti_model_count(alloc, ct_component_find(request->run->root, "model_spec"), d.shape.seq_len, &counts, err), fail);
     e->n_params = counts.n_params;

@@ -15,6 +15,7 @@
 #include "ctitan/backend.h"
 #include "mesh/mesh.h"
 #include "passes/plan.h"
+#include "train/budget.h"
 #include "train/run_shape.h"
 #include "train/targets.h"
 
@@ -53,6 +54,7 @@ typedef struct cti_run_estimate {
     ct_mesh mesh;
     cti_run_shape shape;
     char device[128];
+    cti_budget budget; /* of the whole run */
     int64_t n_params;
     double flops_per_token; /* 6 N + whole attention square, what MFU counts */
     /* memory of one rank, bytes */

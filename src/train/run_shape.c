@@ -7,6 +7,44 @@
 
 #include "base/base.h"
 
+static ct_optim_kind kind_of(const char *name)
+{
+    return strcmp(name, "Adam") == 0  ? CT_OPTIM_ADAM
+           : strcmp(name, "SGD") == 0 ? CT_OPTIM_SGD
+           : cti_ends_with(name, "Muon") ? CT_OPTIM_MUON
+                                         : CT_OPTIM_ADAMW;
+}
+
+static ct_muon_adjust adjust_of(const char *name)
+{
+    return strcmp(name, "match_rms_adamw") == 0      ? CT_MUON_MATCH_RMS_ADAMW
+           : strcmp(name, "spectral_unclamped") == 0 ? CT_MUON_SPECTRAL_UNCLAMPED
+                                                     : CT_MUON_ORIGINAL;
+}
+
+static ct_status read_group(int32_t i, const cti_param_group_config *g, const cti_optimizer_kwargs_config *k, ct_optim_group *out, ct_err *err)
+{
+    const ct_optim_kind kind = kind_of(g->optimizer_name);
+    const bool is_muon = kind == CT_OPTIM_MUON;
+    if (k->betas.n != 2 || k->ns_coefficients.n != 3) {
+        return CT_FAIL(err, CT_ERR_USAGE, "--optimizer.param-groups.%d.optimizer-kwargs: 2 betas and 3 ns-coefficients are wanted, %" PRId64 " and %" PRId64
+                       " given", i, k->betas.n, k->ns_coefficients.n);
+    }
+    *out = (ct_optim_group){.pattern = g->pattern,
+                            .kind = kind,
+                            .lr = k->lr,
+                            .weight_decay = k->weight_decay,
+                            .beta1 = k->betas.items[0],
+                            .beta2 = k->betas.items[1],
+                            .eps = k->eps,
+                            .momentum = k->momentum.is_set ? k->momentum.value : is_muon ? 0.95 : 0.0,
+                            .is_nesterov = strcmp(k->nesterov, "default") == 0 ? is_muon : strcmp(k->nesterov, "true") == 0,
+                            .ns_steps = k->ns_steps,
+                            .adjust = adjust_of(k->adjust_lr_fn)};
+    memcpy(out->ns_coefficients, k->ns_coefficients.items, sizeof out->ns_coefficients);
+    return CT_OK;
+}
+
 static ct_status read_groups(const cti_run_config *run, ct_optim_spec *out, ct_err *err)
 {
     const ct_component *list = ct_component_find(run->root, "optimizer.param_groups");
@@ -20,15 +58,7 @@ static ct_status read_groups(const cti_run_config *run, ct_optim_spec *out, ct_e
     for (int32_t i = 0; i < list->n_children; i++) {
         const cti_param_group_config *g = ct_component_values(list->children[i]);
         const cti_optimizer_kwargs_config *k = CTI_SECTION(list->children[i], "optimizer_kwargs", optimizer_kwargs);
-        if (strcmp(g->optimizer_name, "AdamW") != 0) {
-            return CT_FAIL(err, CT_ERR_USAGE, "--optimizer.param-groups.%d.optimizer-name: '%s' is not there; AdamW is", i,
-                           g->optimizer_name);
-        }
-        if (k->betas.n != 2) {
-            return CT_FAIL(err, CT_ERR_USAGE, "--optimizer.param-groups.%d.optimizer-kwargs.betas: 2 numbers are wanted, "
-                                              "%" PRId64 " given", i, k->betas.n);
-        }
-        groups[i] = (ct_optim_group){g->pattern, k->lr, k->betas.items[0], k->betas.items[1], k->eps, k->weight_decay};
+        CT_TRY(read_group(i, g, k, &groups[i], err));
     }
     out->groups = groups;
     out->n_groups = list->n_children;

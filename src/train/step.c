@@ -39,7 +39,40 @@ out:
     return st;
 }
 
-ct_status cti_layout_of(const ct_alloc *alloc, const ct_build *build, const ct_mesh *mesh, ct_flat_layout **out_layout,
+ct_status cti_groups_of(const ct_alloc *alloc, const ct_build *build, const ct_optim_spec *optim, int32_t *out_group_of, int32_t *out_n,
+                        ct_err *err)
+{
+    const char **names = ct_alloc_zeroed(alloc, (size_t)build->n_params + 1, sizeof *names, err);
+    if (names == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    for (int32_t i = 0; i < build->n_params; i++) {
+        names[i] = build->params[i].name;
+    }
+    const ct_status st = ct_optim_match(optim->groups, optim->n_groups, names, build->n_params, out_group_of, out_n, err);
+    ct_alloc_free(alloc, names);
+    return st;
+}
+
+/* The family of optimizers that each parameter belongs to. */
+static ct_status set_families(const ct_alloc *alloc, const ct_build *build, const ct_optim_spec *optim, ct_flat_param *params, ct_err *err)
+{
+    if (optim == NULL) {
+        return CT_OK;
+    }
+    int32_t *of = CT_NEW_ARRAY(alloc, int32_t, build->n_params + optim->n_groups, err);
+    if (of == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    const ct_status st = cti_groups_of(alloc, build, optim, of, of + build->n_params, err);
+    for (int32_t i = 0; i < build->n_params && st == CT_OK; i++) {
+        params[i].family = ct_optim_family(optim->groups[of[i]].kind);
+    }
+    ct_alloc_free(alloc, of);
+    return st;
+}
+
+ct_status cti_layout_of(const ct_alloc *alloc, const ct_build *build, const ct_mesh *mesh, const ct_optim_spec *optim, ct_flat_layout **out_layout,
                         ct_err *err)
 {
     ct_flat_param *params = CT_NEW_ARRAY(alloc, ct_flat_param, build->n_params, err);
@@ -57,7 +90,10 @@ ct_status cti_layout_of(const ct_alloc *alloc, const ct_build *build, const ct_m
             params[i].cut = (ct_flat_cut){true, p.dim, build->params[i].dims[p.dim], begin};
         }
     }
-    const ct_status st = ct_flat_layout_create(alloc, params, build->n_params, mesh != NULL ? mesh->degree[CT_AXIS_DP_SHARD] : 1, out_layout, err);
+    ct_status st = set_families(alloc, build, optim, params, err);
+    if (st == CT_OK) {
+        st = ct_flat_layout_create(alloc, params, build->n_params, mesh != NULL ? mesh->degree[CT_AXIS_DP_SHARD] : 1, out_layout, err);
+    }
     ct_alloc_free(alloc, params);
     return st;
 }
@@ -86,7 +122,7 @@ static ct_status run_passes(cti_step *s, const ct_component *spec, const cti_ste
     CT_TRY(cti_model_place(&s->build, o->mesh, err));
     CT_TRY(ct_pass_shard(g, o->mesh, &shard, err));
     CT_TRY(after_pass(&d, s->alloc, g, "shard", err));
-    CT_TRY(cti_layout_of(s->alloc, &s->build, o->mesh, &s->layout, err));
+    CT_TRY(cti_layout_of(s->alloc, &s->build, o->mesh, &o->optim, &s->layout, err));
     CT_TRY(ct_pass_flat(g, s->build.params, s->build.n_params, s->layout, o->mesh, o->reduce_dtype, &s->flats, err));
     CT_TRY(after_pass(&d, s->alloc, g, "flat", err));
     CT_TRY(ct_pass_precision(g, o->compute_dtype, err));

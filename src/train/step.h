@@ -64,9 +64,12 @@ void cti_eval_destroy(cti_eval **eval);
 /* The values that the host reads after a step: what a plan must keep. */
 enum { CTI_STEP_KEEPS = 4 };
 void cti_step_keep(const cti_step *step, ct_value_id out_values[CTI_STEP_KEEPS]);
-/* The flat layout of a built graph's parameters, after ct_pass_shard. mesh NULL: one rank. */
-CT_MUST_CHECK ct_status cti_layout_of(const ct_alloc *alloc, const ct_build *build, const ct_mesh *mesh,
+/* The flat layout of a built graph's parameters, after ct_pass_shard. mesh NULL: one rank; optim NULL: no optimizer. */
+CT_MUST_CHECK ct_status cti_layout_of(const ct_alloc *alloc, const ct_build *build, const ct_mesh *mesh, const ct_optim_spec *optim,
                                       ct_flat_layout **out_layout, ct_err *err);
+/* As ct_optim_match, of the parameters of a built graph. */
+CT_MUST_CHECK ct_status cti_groups_of(const ct_alloc *alloc, const ct_build *build, const ct_optim_spec *optim, int32_t *out_group_of,
+                                      int32_t *out_n, ct_err *err);
 /* Fills out_actions with 2 n_micro_batches + 1 actions. */
 void cti_step_actions(int32_t n_micro_batches, cti_action *out_actions);
 

@@ -7,6 +7,7 @@
  *   validate.c        the loss on other documents            checkpoint_load.c   back from it
  *   trainer_data.c    settings -> sources and loader         checkpoint_glue.c   where a run begins
  *   generate.c        text from a checkpoint                 override_check.c   overrides proved equal before use
+ *   budget.c          how long a run is
  *   run_shape.c       what the settings say of a step        planner.c     what a run would take; targets.c: devices
  *   same.c            ranks that are other programs, or have other settings, are told
  *   observe.c         records: CSV, TensorBoard, trace, profile, progress
@@ -25,6 +26,7 @@
 #include "comm/comm.h"
 #include "component/component.h"
 #include "data/data.h"
+#include "train/budget.h"
 #include "train/engine.h"
 #include "train/observe.h"
 #include "train/step.h"
@@ -73,6 +75,8 @@ typedef struct cti_trainer {
     int64_t n_params;
     const ct_optim_group *groups;  /* the tree's arena */
     int32_t n_groups;
+    cti_budget budget;
+    int64_t last_step;             /* of the run, as the budget has it */
     ct_lr_schedule schedule;
     uint64_t seed;
     /* data */
@@ -98,6 +102,7 @@ typedef struct cti_trainer {
     int64_t tokens_seen;      /* over all ranks */
     int64_t opened_ns;        /* when the run began */
     int64_t longest_step_ns, longest_save_ns, longest_validation_ns; /* so far: what the time limit must leave room for */
+    int64_t n_rollbacks;      /* so far */
     int64_t n_nonfinite;      /* steps in a row that changed nothing, up to now */
     int64_t local_valid;      /* labels of the step that count: this rank's, and of all ranks */
     int64_t global_valid;
@@ -170,6 +175,14 @@ void cti_log_shards(ct_log *log, const cti_trainer *trainer);
 
 /* Where the run begins: a checkpoint of its folder, initial weights, or nothing. Logs which. */
 CT_MUST_CHECK ct_status cti_trainer_load(cti_trainer *trainer, ct_err *err);
+/* After a step that was not finite: weights, states and counters of the newest checkpoint in the run's folder. The data stays where it is, so that
+ * what was read since then is skipped. All ranks together; ERR_NOT_FOUND where there is no checkpoint yet. */
+CT_MUST_CHECK ct_status cti_trainer_go_back(cti_trainer *trainer, ct_err *err);
+/* The budget, its last step for where the run stands, and the schedule laid over it. The first time before the data's tokens were counted (epochs):
+ * epoch_tokens 0. */
+CT_MUST_CHECK ct_status cti_trainer_plan_length(cti_trainer *trainer, int64_t epoch_tokens, ct_err *err);
+/* Tokens of one pass over the data, where an epoch budget asks for them; else 0. All ranks together. */
+CT_MUST_CHECK ct_status cti_trainer_count_epoch(cti_trainer *trainer, int64_t *out_tokens, ct_err *err);
 /* Saves after step `step` where the settings ask for it. is_last: the run's last step; is_forced: a run that is asked to stop saves
  * whole whatever the interval. */
 CT_MUST_CHECK ct_status cti_trainer_save(cti_trainer *trainer, int64_t step, bool is_last, bool is_forced, ct_err *err);

@@ -129,6 +129,38 @@ ct_status cti_trainer_open_loader(cti_trainer *t, int64_t n_streams, ct_err *err
     return ct_loader_create(t->alloc, t->sources.items, t->sources.n, &processor, o, &t->loader, err);
 }
 
+ct_status cti_trainer_count_epoch(cti_trainer *t, int64_t *out_tokens, ct_err *err)
+{
+    const ct_processor processor = t->chat != NULL ? ct_processor_of_chat(t->chat) : ct_processor_of_text(&t->text);
+    const int64_t day_ms = 86400000, start = cti_now_ns();
+    int64_t n = 0;
+    *out_tokens = 0;
+    if (!CTI_SECTION(t->root, "training", training)->epochs.is_set) {
+        return CT_OK;
+    }
+    ct_comm_set_timeout(t->world, day_ms); /* the others wait for rank 0 */
+    ct_status st = CT_OK;
+    if (t->mesh.rank == 0) {
+        ct_survey survey = {0};
+        CT_INFO(t->log, "Counting the tokens of one epoch");
+        st = ct_corpus_survey(t->alloc, t->sources.corpora[0], &processor, 0, &survey, err);
+        n = survey.n_tokens;
+        if (st == CT_OK && n == 0) {
+            st = CT_FAIL(err, CT_ERR_DATA, "--training.epochs: the data has no tokens");
+        }
+    }
+    n = st == CT_OK ? n : -1;
+    CT_TRY(ct_comm_broadcast(t->world, &n, 1, CT_DTYPE_I64, 0, NULL, err));
+    ct_comm_set_timeout(t->world, CTI_SECTION(t->root, "comm", comm)->init_timeout_seconds * 1000);
+    if (n < 0) {
+        return st != CT_OK ? st : CT_FAIL(err, CT_ERR_PEER, "rank 0 could not count the tokens of an epoch");
+    }
+    char text[32];
+    CT_INFO(t->log, "An epoch has %s tokens (counted in %.1f s)", cti_format_thousands(n, text), cti_seconds_since(start));
+    *out_tokens = n;
+    return CT_OK;
+}
+
 int64_t cti_trainer_loader_bytes(const cti_trainer *t)
 {
     const ct_loader_options *o = &t->loader_options;

@@ -141,8 +141,9 @@ ct_status cti_trainer_step(cti_trainer *t, double *out_loss, double *out_norm, c
     const int64_t may_be = CTI_SECTION(t->root, "training", training)->max_nonfinite_steps;
     if (!go && t->n_nonfinite > may_be) {
         return CT_FAIL(err, CT_ERR_NUMERIC,
-                       "step %" PRId64 ": loss is %g and gradient norm %g; nothing was updated, the last checkpoint holds%s",
-                       step, *out_loss, *out_norm, may_be > 0 ? " (--training.max-nonfinite-steps were so)" : "");
+                       "step %" PRId64 ": loss is %g and gradient norm %g; nothing was updated, the last checkpoint holds%s%s",
+                       step, *out_loss, *out_norm, may_be > 0 ? " (--training.max-nonfinite-steps were so)" : "",
+                       t->n_rollbacks > 0 ? " (after --training.max-rollbacks)" : "");
     }
     if (!go) {
         CT_WARN(t->log, "step %" PRId64 ": loss is %g and gradient norm %g; nothing was updated, %" PRId64 " of at most %" PRId64 " such steps in a row",
@@ -209,21 +210,22 @@ static ct_status step_and_tell(cti_trainer *t, cti_step_report *out, ct_err *err
 
 ct_status cti_trainer_start(cti_trainer *t, ct_err *err)
 {
-    const int64_t steps = CTI_SECTION(t->root, "training", training)->steps;
     const int64_t load_start = CTI_PHASE_BEGIN(t, "checkpoint_load");
     const ct_status st = cti_trainer_load(t, err);
     CTI_PHASE_END(t, "checkpoint_load", load_start, st == CT_OK);
     CT_TRY(st);
     t->loaded_step = t->current_step;
+    CT_TRY(cti_trainer_plan_length(t, 0, err)); /* what is left of a budget in tokens */
     if (CTI_SECTION(t->root, "checkpoint", checkpoint)->create_seed_checkpoint) {
         CT_TRY(cti_trainer_save(t, 0, true, true, err));
         CT_INFO(t->log, "Created seed checkpoint");
         t->is_seed_only = true;
         return CT_OK;
     }
-    if (t->loaded_step >= steps) {
-        CT_WARN(t->log, "The checkpoint is at step %" PRId64 ", --training.steps is %" PRId64 ": nothing is left to do", t->loaded_step,
-                steps);
+    if (t->loaded_step >= t->last_step) {
+        char text[128];
+        CT_WARN(t->log, "The checkpoint is at step %" PRId64 ", the run ends with step %" PRId64 " (%s): nothing is left to do", t->loaded_step,
+                t->last_step, cti_budget_text(&t->budget, text));
     }
     cti_observer_start(t);
     if (t->loaded_step == 0 && !CTI_SECTION(t->root, "debug", debug)->seed.is_set) {
@@ -236,7 +238,22 @@ ct_status cti_trainer_start(cti_trainer *t, ct_err *err)
 bool cti_trainer_is_done(const cti_trainer *t)
 {
     return t->is_seed_only || t->is_stopping || t->is_out_of_data ||
-           t->current_step >= CTI_SECTION(t->root, "training", training)->steps;
+           t->current_step >= t->last_step;
+}
+
+static ct_status go_back(cti_trainer *t, const char *why, ct_err *err)
+{
+    const int64_t from = t->current_step;
+    const ct_status st = cti_trainer_go_back(t, err);
+    if (st != CT_OK) {
+        ct_err_prefix(err, "%s; --training.max-rollbacks", why);
+        return st;
+    }
+    t->n_rollbacks++;
+    t->n_nonfinite = 0;
+    CT_WARN(t->log, "%s: gone back to step %" PRId64 ", %" PRId64 " of at most %" PRId64 " times; the batches of %" PRId64 " steps are not read again", why,
+            t->current_step, t->n_rollbacks, CTI_SECTION(t->root, "training", training)->max_rollbacks, from + 1 - t->current_step);
+    return CT_OK;
 }
 
 ct_status cti_trainer_advance(cti_trainer *t, cti_step_report *out, ct_err *err)
@@ -245,7 +262,12 @@ ct_status cti_trainer_advance(cti_trainer *t, cti_step_report *out, ct_err *err)
     const int64_t step = t->current_step + 1, began = cti_now_ns();
     *out = (cti_step_report){0};
     cti_observer_step_begin(t, step);
-    const ct_status st = step_and_tell(t, out, err);
+    ct_err why = {0};
+    ct_status st = step_and_tell(t, out, &why);
+    const bool goes_back = st == CT_ERR_NUMERIC && t->n_rollbacks < CTI_SECTION(t->root, "training", training)->max_rollbacks;
+    if (st != CT_OK && !goes_back) {
+        *err = why;
+    }
     out->spent_ns = cti_now_ns() - began;
     t->longest_step_ns = cti_max_i64(t->longest_step_ns, out->spent_ns);
     cti_observer_step_end(t, step, out->loss, st == CT_OK);
@@ -253,12 +275,15 @@ ct_status cti_trainer_advance(cti_trainer *t, cti_step_report *out, ct_err *err)
         CT_WARN(t->log, "Ran out of data; last step was canceled.");
         t->is_out_of_data = true;
     }
+    if (goes_back) {
+        return go_back(t, why.message, err);
+    }
     CT_TRY(st);
     if (CTI_SECTION(t->root, "debug", debug)->log_batch_hash) {
         CT_INFO(t->log, "Batch of step %" PRId64 ": tokens %016" PRIx64, step, t->batch_hash);
     }
     ct_comm_note(t->world, step, "saving");
-    CT_TRY(cti_trainer_save(t, step, step == CTI_SECTION(t->root, "training", training)->steps, t->is_stopping, err));
+    CT_TRY(cti_trainer_save(t, step, step == t->last_step, t->is_stopping, err));
     ct_comm_note(t->world, step, "testing");
     CT_TRY(t->is_stopping ? CT_OK : cti_validator_run(t, step, err));
     if (step == t->loaded_step + 1) {
@@ -273,17 +298,16 @@ ct_status cti_trainer_advance(cti_trainer *t, cti_step_report *out, ct_err *err)
 
 ct_status cti_trainer_finish(cti_trainer *t, ct_err *err)
 {
-    const int64_t steps = CTI_SECTION(t->root, "training", training)->steps;
     if (t->is_seed_only) {
         return CT_OK;
     }
     if (t->loader != NULL) {
         cti_trainer_log_data(t, "whole run");
     }
-    if (t->is_stopping && t->current_step < steps) {
+    if (t->is_stopping && t->current_step < t->last_step) {
         return CT_FAIL(err, CT_ERR_STOPPED, "stopped %s after step %" PRId64 " of %" PRId64,
                        t->o.stop != NULL && *t->o.stop ? "on request" : "by the time limit, or on another rank's request", t->current_step,
-                       steps);
+                       t->last_step);
     }
     ct_comm_note(t->world, t->current_step, "ending");
     CT_TRY(ct_comm_barrier(t->world, NULL, err));

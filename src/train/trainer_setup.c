@@ -182,46 +182,83 @@ static ct_status pick_compute_dtype(cti_trainer *t, const ct_backend *backend, c
     return CT_OK;
 }
 
+/* "'betas': (0.9, 0.95), 'eps': 1e-08": what the optimizer of a group is told beside rate and decay. */
+static void group_numbers(const ct_optim_group *g, char *out, size_t size)
+{
+    static const char *const adjust[] = {
+        [CT_MUON_ORIGINAL] = "original", [CT_MUON_MATCH_RMS_ADAMW] = "match_rms_adamw", [CT_MUON_SPECTRAL_UNCLAMPED] = "spectral_unclamped"};
+    char a[32], b[32], c[32], d[32];
+    const char *nesterov = g->is_nesterov ? "True" : "False";
+    switch (g->kind) {
+    case CT_OPTIM_ADAMW:
+    case CT_OPTIM_ADAM:
+        (void)snprintf(out, size, "'betas': (%s, %s), 'eps': %s", cti_format_f64(g->beta1, a), cti_format_f64(g->beta2, b), cti_format_f64(g->eps, c));
+        break;
+    case CT_OPTIM_SGD:
+        (void)snprintf(out, size, "'momentum': %s, 'nesterov': %s", cti_format_f64(g->momentum, a), nesterov);
+        break;
+    case CT_OPTIM_MUON:
+        (void)snprintf(out, size, "'momentum': %s, 'nesterov': %s, 'ns_coefficients': (%s, %s, %s), 'ns_steps': %" PRId64 ", 'adjust_lr_fn': '%s'",
+                       cti_format_f64(g->momentum, a), nesterov, cti_format_f64(g->ns_coefficients[0], b),
+                       cti_format_f64(g->ns_coefficients[1], c), cti_format_f64(g->ns_coefficients[2], d), g->ns_steps, adjust[g->adjust]);
+        break;
+    }
+}
+
 /* Each group with the number of parameters that it takes. */
 static ct_status log_optimizer(const cti_trainer *t, ct_err *err)
 {
+    static const char *const names[] = {[CT_OPTIM_ADAMW] = "AdamW", [CT_OPTIM_ADAM] = "Adam", [CT_OPTIM_SGD] = "SGD", [CT_OPTIM_MUON] = "Muon"};
+    const ct_optim_spec spec = {.groups = t->groups, .n_groups = t->n_groups};
     int32_t *of = CT_NEW_ARRAY(t->alloc, int32_t, t->step->build.n_params + t->n_groups, err);
     if (of == NULL) {
         return CT_ERR_MEMORY;
     }
     int32_t *n = of + t->step->build.n_params;
-    const ct_status st = ct_optim_match(t->groups, t->n_groups, t->step->layout, of, n, err);
+    const ct_status st = cti_groups_of(t->alloc, &t->step->build, &spec, of, n, err);
     for (int32_t i = 0; i < t->n_groups && st == CT_OK; i++) {
-        char lr[32], b1[32], b2[32], eps[32], wd[32];
+        char lr[32], wd[32], numbers[256];
         const ct_optim_group *g = &t->groups[i];
-        CT_INFO(t->log, "Optimizer AdamW: %d params [%s] {'lr': %s, 'betas': (%s, %s), 'eps': %s, 'weight_decay': %s}",
-                n[i], g->pattern, cti_format_f64(g->lr, lr), cti_format_f64(g->beta1, b1),
-                cti_format_f64(g->beta2, b2), cti_format_f64(g->eps, eps), cti_format_f64(g->weight_decay, wd));
+        group_numbers(g, numbers, sizeof numbers);
+        CT_INFO(t->log, "Optimizer %s: %d params [%s] {'lr': %s, %s, 'weight_decay': %s}", names[g->kind], n[i], g->pattern, cti_format_f64(g->lr, lr),
+                numbers, cti_format_f64(g->weight_decay, wd));
     }
     ct_alloc_free(t->alloc, of);
     return st;
 }
 
-static void make_schedule(cti_trainer *t)
+static void make_schedule(cti_trainer *t, bool is_told)
 {
     const cti_lr_scheduler_config *c = CTI_SECTION(t->root, "lr_scheduler", lr_scheduler);
-    const cti_training_config *training = CTI_SECTION(t->root, "training", training);
-    const int64_t total = c->total_steps.is_set ? c->total_steps.value : training->steps;
+    const int64_t total = c->total_steps.is_set ? c->total_steps.value : cti_max_i64(1, t->last_step);
     const double ratio = c->decay_ratio.is_set ? c->decay_ratio.value : -1.0;
     const ct_lr_decay decay = strcmp(c->decay_type, "linear") == 0 ? CT_LR_LINEAR
                               : strcmp(c->decay_type, "sqrt") == 0 ? CT_LR_SQRT
                                                                    : CT_LR_COSINE;
     t->schedule = ct_lr_schedule_make(total, c->warmup_steps, ratio, decay, c->min_lr_factor);
-    if (t->schedule.is_warmup_cut) {
+    if (t->schedule.is_warmup_cut && is_told) {
         CT_WARN(t->log, "Warmup steps (%" PRId64 ") exceed total steps (%" PRId64 "). Adjusting warmup steps to %" PRId64 ".",
                 c->warmup_steps, total, total);
     }
-    if (t->schedule.is_decay_cut) {
+    if (t->schedule.is_decay_cut && is_told) {
         CT_WARN(t->log, "Warmup (%" PRId64 ") + decay (%" PRId64 ") steps exceed total steps (%" PRId64
                         "). Adjusting decay steps to %" PRId64 ".",
                 t->schedule.warmup_steps, ct_lr_schedule_make(total, 0, ratio, decay, 0.0).decay_steps, total,
                 t->schedule.decay_steps);
     }
+}
+
+ct_status cti_trainer_plan_length(cti_trainer *t, int64_t epoch_tokens, ct_err *err)
+{
+    const int64_t before = t->last_step;
+    if (epoch_tokens > 0 || t->budget.step_tokens == 0) {
+        CT_TRY(cti_budget_make(t->o.run, t->global_batch * t->seq_len, epoch_tokens, &t->budget, err));
+    }
+    t->last_step = cti_budget_last_step(&t->budget, t->current_step, t->tokens_seen);
+    if (t->last_step != before) {
+        make_schedule(t, t->last_step > 0);
+    }
+    return CT_OK;
 }
 
 /* A run that the device has no room for: the numbers, and what would make it fit. */
@@ -413,7 +450,6 @@ static ct_status setup(cti_trainer *t, ct_err *err)
     const cti_checkpoint_config *checkpoint = CTI_SECTION(t->root, "checkpoint", checkpoint);
     const cti_debug_config *debug = CTI_SECTION(t->root, "debug", debug);
     const cti_trainer_config *root = ct_component_values(t->root);
-    const cti_training_config *training = CTI_SECTION(t->root, "training", training);
     const char *no_effect;
     CT_TRY(cti_config_no_effect(t->o.run->tree, t->root, &no_effect, err));
     if (no_effect[0] != '\0') {
@@ -433,7 +469,7 @@ static ct_status setup(cti_trainer *t, ct_err *err)
     CT_TRY(built);
     log_device(t);
     CT_TRY(log_optimizer(t, err));
-    make_schedule(t);
+    CT_TRY(cti_trainer_plan_length(t, 0, err));
     if (debug->print_shards) {
         cti_log_shards(t->log, t);
     }
@@ -441,6 +477,9 @@ static ct_status setup(cti_trainer *t, ct_err *err)
     CT_TRY(open_tokenizer(t, err));
     CT_TRY(cti_trainer_open_sources(t, err));
     CT_TRY(cti_validator_open(t, err));
+    int64_t epoch_tokens;
+    CT_TRY(cti_trainer_count_epoch(t, &epoch_tokens, err));
+    CT_TRY(cti_trainer_plan_length(t, epoch_tokens, err));
     CT_TRY(make_batches(t, err));
     t->host_bytes += cti_max_i64(0, cti_rss_bytes() - built_bytes);
     CT_TRY(init_weights(t, err)); /* which takes time: what can be refused has been by now */
@@ -452,7 +491,11 @@ static ct_status setup(cti_trainer *t, ct_err *err)
     CT_INFO(t->log, "Trainer is initialized with local batch size %" PRId64 ", global batch size %" PRId64
                     ", gradient accumulation steps %" PRId64 ", sequence length %" PRId64 ", total steps %" PRId64
                     " (warmup %" PRId64 ")",
-            t->local_batch, t->global_batch, t->accumulation, t->seq_len, training->steps, t->schedule.warmup_steps);
+            t->local_batch, t->global_batch, t->accumulation, t->seq_len, t->last_step, t->schedule.warmup_steps);
+    if (t->budget.tokens > 0) {
+        char text[128];
+        CT_INFO(t->log, "Training budget: %s", cti_budget_text(&t->budget, text));
+    }
     return CT_OK;
 }
 

@@ -239,7 +239,8 @@ static inline void op_terms_adamw(const op_case *w, op_terms *t, int32_t k)
         const int64_t group = a->segments.items[s + 2];
         const double b1 = a->beta1.items[group], b2 = a->beta2.items[group], lr = op_get(&w->in[4], group);
         for (int64_t i = a->segments.items[s]; i < a->segments.items[s + 1]; i++) {
-            const double p = op_get(&w->in[0], i), g = op_get(&w->in[1], i) * coef;
+            const double p = op_get(&w->in[0], i), l2 = a->l2.n > 0 ? a->l2.items[group] : 0.0;
+            const double g = fabs(op_get(&w->in[1], i) * coef) + fabs(l2 * p);
             const double m = fabs(b1 * op_get(&w->in[2], i)) + fabs((1.0 - b1) * g);
             const double v = b2 * op_get(&w->in[3], i) + (1.0 - b2) * g * g;
             const double denom = sqrt(v / (1.0 - pow(b2, step))) + a->eps.items[group];
@@ -248,6 +249,55 @@ static inline void op_terms_adamw(const op_case *w, op_terms *t, int32_t k)
         }
     }
     t->n = 8.0;
+}
+
+static inline void op_terms_momentum(const op_case *w, op_terms *t, int32_t k)
+{
+    const ct_attrs_momentum *a = w->attrs;
+    for (int64_t s = 0; s + 2 < a->segments.n && op_get(&w->in[4], 0) != 0.0; s += 3) {
+        const int64_t group = a->segments.items[s + 2];
+        const double mu = a->momentum.items[group];
+        for (int64_t i = a->segments.items[s]; i < a->segments.items[s + 1]; i++) {
+            const double x = a->share.items[group] * (fabs(op_get(&w->in[1], i) * op_get(&w->in[3], 0)) +
+                                                      fabs(a->weight_decay.items[group] * op_get(&w->in[2], i)));
+            const double kept = fabs(mu * op_get(&w->in[0], i)) + x;
+            t->magnitude[i] = k == 0 ? kept : x + mu * kept + kept;
+        }
+    }
+    t->n = 8.0;
+}
+
+static inline void op_terms_descend(const op_case *w, op_terms *t)
+{
+    const ct_attrs_descend *a = w->attrs;
+    for (int64_t s = 0; s + 2 < a->segments.n; s += 3) {
+        const int64_t group = a->segments.items[s + 2];
+        const double lr = op_get(&w->in[2], group);
+        for (int64_t i = a->segments.items[s]; i < a->segments.items[s + 1]; i++) {
+            const double p = fabs(op_get(&w->in[0], i));
+            t->magnitude[i] = p * (1.0 + lr * a->weight_decay.items[group] + lr * a->l2.items[group]) + lr * fabs(op_get(&w->in[1], i));
+        }
+    }
+    t->n = 8.0;
+}
+
+/* By norms: |x|_F <= q = 1.3 sqrt(r) at every turn (1 before the first, where no singular value is above 1). A product of A [., k] and B is off by at
+ * most 2 k u |A| |B|; a turn's error passes the next turns, each of which stretches it at most by the polynomial's slope, 4, the sums of its norms. */
+static inline void op_terms_newton_schulz(const op_case *w, op_terms *t, double u_acc)
+{
+    const ct_attrs_newton_schulz *a = w->attrs;
+    for (int64_t i = 0; i + 3 < a->matrices.n; i += 4) {
+        const int64_t rows = a->matrices.items[i + 1], cols = a->matrices.items[i + 2], steps = a->steps.items[a->matrices.items[i + 3]];
+        const double r = (double)(rows < cols ? rows : cols), n = (double)(rows < cols ? cols : rows), q = 1.3 * sqrt(r);
+        const double *abc = a->coefficients.items + 3 * a->matrices.items[i + 3];
+        const double inner = fabs(abc[1]) * sqrt(r) + fabs(abc[2]) * q * q, poly = fabs(abc[0]) * sqrt(r) + inner * q * q;
+        const double turn = 2.0 * (n + r + 8.0) * u_acc * (q * q * (inner + fabs(abc[2]) * q * q) + 2.0 * poly) * q;
+        double e = 4.0 * (n + 8.0) * u_acc;
+        for (int64_t s = 0; s < steps; s++) {
+            e = 4.0 * e + turn;
+        }
+        t->absolute = fmax(t->absolute, a->scale.items[i / 4] * e);
+    }
 }
 
 /* Bounds of output k. c: the case as the backend ran it; wide: with f64 inputs; exact: ref's outputs of it. */
@@ -314,6 +364,15 @@ static inline double *op_bound(const op_case *c, const op_case *wide, const op_r
         break;
     case CT_OP_adamw:
         op_terms_adamw(wide, &t, k);
+        break;
+    case CT_OP_momentum:
+        op_terms_momentum(wide, &t, k);
+        break;
+    case CT_OP_descend:
+        op_terms_descend(wide, &t);
+        break;
+    case CT_OP_newton_schulz:
+        op_terms_newton_schulz(wide, &t, u_acc);
         break;
     default:
         t.n = 4.0;

@@ -392,9 +392,9 @@ static inline bool op_case_adamw(op_case *c, int i)
     }
     const int64_t n = rows[i].n, cut = n / 3, end = n - n / 10;
     const ct_dtype g = rows[i].g == CT_DTYPE_COUNT ? c->f : rows[i].g, state = rows[i].state == CT_DTYPE_COUNT ? c->f : rows[i].state;
-    double *hyper = op_keep(c->arena, (const double[]){0.9, 0.8, 0.95, 0.999, 1e-8, 1e-6, 0.1, 0.0}, 8 * sizeof(double));
+    double *hyper = op_keep(c->arena, (const double[]){0.9, 0.8, 0.95, 0.999, 1e-8, 1e-6, 0.1, 0.0, 0.3, 0.0}, 10 * sizeof(double));
     c->attrs = OP_ATTRS(c->arena, ct_attrs_adamw, OP_LIST(c->arena, 6, 0, cut, 1, cut, end, 0), {2, hyper}, {2, hyper + 2},
-                        {2, hyper + 4}, {2, hyper + 6});
+                        {2, hyper + 4}, {2, hyper + 6}, {i % 2 == 1 ? 2 : 0, hyper + 8});
     op_add_f(c, 1.0, 1, &n);
     const ct_tensor *grad = op_add(c, g, true, 1, &n);
     op_fill_normal(c, grad, 0.1);
@@ -411,6 +411,63 @@ static inline bool op_case_adamw(op_case *c, int i)
     op_add_data(c, CT_DTYPE_I64, false, &rows[i].step, OP_DIMS(1));
     op_add_data(c, CT_DTYPE_F32, false, &rows[i].coef, OP_DIMS(1));
     op_add_i32(c, rows[i].go);
+    return true;
+}
+
+/* momentum and descend: SGD with and without nesterov, Muon's share, elements in no segment, a step that is no step. */
+static inline bool op_case_descent(op_case *c, int i)
+{
+    static const struct {
+        ct_dtype g, p; /* COUNT: f */
+        int64_t n;
+        int32_t go;
+    } rows[] = {{CT_DTYPE_COUNT, CT_DTYPE_COUNT, 37, 1}, {CT_DTYPE_F32, CT_DTYPE_BF16, 130, 1}, {CT_DTYPE_BF16, CT_DTYPE_F32, 1100, 1},
+                {CT_DTYPE_COUNT, CT_DTYPE_COUNT, 37, 0}, {CT_DTYPE_COUNT, CT_DTYPE_COUNT, 0, 1}, {CT_DTYPE_COUNT, CT_DTYPE_COUNT, 4133, 1}};
+    if (i >= OP_COUNT_OF(rows)) {
+        return false;
+    }
+    const int64_t n = rows[i].n, cut = n / 3, end = n - n / 10;
+    const float coef = 0.25F;
+    const ct_dtype g = rows[i].g == CT_DTYPE_COUNT ? c->f : rows[i].g, p = rows[i].p == CT_DTYPE_COUNT ? c->f : rows[i].p;
+    double *h = op_keep(c->arena, (const double[]){0.9, 0.95, 1.0, 0.05, 0.1, 0.0}, 6 * sizeof(double));
+    op_add_f(c, 1.0, 1, &n);
+    op_add_named(c, g, 0.5, 1, &n);
+    if (c->op == CT_OP_momentum) {
+        c->attrs = OP_ATTRS(c->arena, ct_attrs_momentum, OP_LIST(c->arena, 6, 0, cut, 1, cut, end, 0), {2, h}, {2, h + 2}, {2, h + 4},
+                            OP_LIST(c->arena, 2, i % 2, 1));
+        op_add_named(c, p, 1.0, 1, &n);
+        op_add_data(c, CT_DTYPE_F32, false, &coef, OP_DIMS(1));
+        op_add_i32(c, rows[i].go);
+        return true;
+    }
+    c->attrs = OP_ATTRS(c->arena, ct_attrs_descend, OP_LIST(c->arena, 6, 0, cut, 1, cut, end, 0), {2, h + 4}, {2, h});
+    op_add_data(c, CT_DTYPE_F64, false, (const double[]){8e-4, 1e-2}, OP_DIMS(2));
+    op_add_i32(c, rows[i].go);
+    if (i % 2 == 0) {
+        op_add_data(c, CT_DTYPE_F32, false, &coef, OP_DIMS(1));
+    }
+    return true;
+}
+
+/* Wide, tall, square, one row, one element; a matrix of zeros; gaps between; no matrix at all; no turn at all. */
+static inline bool op_case_newton_schulz(op_case *c, int i)
+{
+    static const struct {
+        int64_t n, n_matrices, matrices[12], steps;
+    } rows[] = {{40, 2, {2, 3, 5, 0, 20, 4, 2, 1}, 1}, {40, 2, {2, 3, 5, 0, 20, 4, 2, 1}, 5}, {30, 3, {0, 1, 7, 0, 8, 1, 1, 1, 10, 4, 4, 0}, 2},
+                {16, 0, {0}, 5}, {12, 1, {0, 3, 4, 0}, 0}, {0, 0, {0}, 5}};
+    if (i >= OP_COUNT_OF(rows)) {
+        return false;
+    }
+    const int64_t k = rows[i].n_matrices;
+    double *scale = op_keep(c->arena, (const double[]){1.0, 0.5, 2.0}, 3 * sizeof(double));
+    double *abc = op_keep(c->arena, (const double[]){3.4445, -4.775, 2.0315, 3.4445, -4.775, 2.0315, 1e-7, 1e-3}, 8 * sizeof(double));
+    c->attrs = OP_ATTRS(c->arena, ct_attrs_newton_schulz, {4 * k, op_keep(c->arena, rows[i].matrices, (size_t)(4 * k) * sizeof(int64_t))}, {k, scale},
+                        OP_LIST(c->arena, 2, rows[i].steps, rows[i].steps), {2, abc + 6}, {6, abc});
+    const ct_tensor *u = op_add_f(c, 0.1, 1, &rows[i].n);
+    for (int64_t z = 0; i == 1 && z < 8; z++) {
+        op_set(u, 20 + z, 0.0); /* its second matrix */
+    }
     return true;
 }
 
@@ -527,6 +584,11 @@ static inline bool op_standard_case(ct_arena *arena, uint64_t seed, int32_t op, 
         return op_case_scalars(out, i);
     case CT_OP_adamw:
         return op_case_adamw(out, i);
+    case CT_OP_momentum:
+    case CT_OP_descend:
+        return op_case_descent(out, i);
+    case CT_OP_newton_schulz:
+        return op_case_newton_schulz(out, i);
     case CT_OP_accumulate:
     case CT_OP_kv_append:
         return op_case_update(out, i);

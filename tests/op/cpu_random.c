@@ -166,7 +166,7 @@ static void build_adamw(op_case *c)
                         {2, op_keep(c->arena, (const double[]){0.9, 0.8}, 16)},
                         {2, op_keep(c->arena, (const double[]){0.95, 0.999}, 16)},
                         {2, op_keep(c->arena, (const double[]){1e-8, 1e-6}, 16)},
-                        {2, op_keep(c->arena, (const double[]){0.1, 0.0}, 16)});
+                        {2, op_keep(c->arena, (const double[]){0.1, 0.0}, 16)}, {0, NULL});
     (void)op_add_f(c, 1.0, OP_DIMS(n));
     (void)op_add_f(c, 0.1, OP_DIMS(n));
     (void)op_add_f(c, 0.1, OP_DIMS(n));

@@ -58,7 +58,7 @@ static void test_adamw(void **state)
     int64_t step = 1, segment[3] = {0, 1, 0};
     float coef = 1.0F;
     int32_t go = 1;
-    const ct_attrs_adamw a = {{3, segment}, {1, &b1}, {1, &b2}, {1, &eps}, {1, &wd}};
+    const ct_attrs_adamw a = {{3, segment}, {1, &b1}, {1, &b2}, {1, &eps}, {1, &wd}, {0, NULL}};
     const ct_tensor in[8] = {t(&p, CT_DTYPE_F64, 1, 1, 0, 0),     t(&g, CT_DTYPE_F64, 1, 1, 0, 0), t(&m, CT_DTYPE_F64, 1, 1, 0, 0),
                              t(&v, CT_DTYPE_F64, 1, 1, 0, 0),     t(&lr, CT_DTYPE_F64, 1, 1, 0, 0), t(&step, CT_DTYPE_I64, 1, 1, 0, 0),
                              t(&coef, CT_DTYPE_F32, 1, 1, 0, 0), t(&go, CT_DTYPE_I32, 1, 1, 0, 0)};

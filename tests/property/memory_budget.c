@@ -43,7 +43,7 @@ static outcome planned(const shape *s, ct_recompute_mode mode, double budget)
     assert_int_equal(cti_llama3_spec(tree, "debugmodel", &spec, &err), CT_OK);
     ct_component_find(spec, "model.layers")->n_children = (int32_t)s->n_layers;
     assert_int_equal(ct_mesh_init(&mesh, s->degree, world, 0, &err), CT_OK);
-    const ct_optim_group group = {".*", 1e-3, 0.9, 0.95, 1e-8, 0.1};
+    const ct_optim_group group = {.pattern = ".*", .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
     const bool is_sharded = s->degree[CT_AXIS_DP_SHARD] > 1;
     const cti_step_options options = {.mesh = &mesh, .param_dtype = CT_DTYPE_F32, .compute_dtype = s->compute, .reduce_dtype = CT_DTYPE_F32,
                                       .batch = s->rows * ct_mesh_dp_degree(&mesh), .seq_len = s->seq_len, .loss_chunks = 8,

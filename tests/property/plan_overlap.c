@@ -182,7 +182,7 @@ static void compile(compiled *c, const int64_t degree[CT_AXIS_COUNT], const cti_
     const ct_alloc *alloc = ct_alloc_system();
     ct_err err = {0};
     ct_component *spec;
-    const ct_optim_group group = {".*", 1e-3, 0.9, 0.95, 1e-8, 0.1};
+    const ct_optim_group group = {.pattern = ".*", .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
     int64_t n_ranks = 1;
     for (int a = 0; a < CT_AXIS_COUNT; a++) {
         n_ranks *= degree[a];

@@ -145,7 +145,7 @@ static void test_step(void **state)
     ct_component *spec;
     ct_mesh mesh;
     const int64_t degree[CT_AXIS_COUNT] = {1, 1, 1, 1, 1, 1};
-    const ct_optim_group group = {".*", 1e-3, 0.9, 0.95, 1e-8, 0.1};
+    const ct_optim_group group = {.pattern = ".*", .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
     OK(ct_mesh_init(&mesh, degree, 1, 0, &err));
     for (int mode = CT_RECOMPUTE_NONE; mode <= CT_RECOMPUTE_FULL; mode++) {
         OK(ct_tree_create(alloc, &tree, &err));

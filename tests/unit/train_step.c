@@ -68,7 +68,7 @@ static void run(const run_options *o, double *losses, double *norms)
     ct_mesh mesh;
     const int64_t degree[CT_AXIS_COUNT] = {1, 1, 1, 1, 1, 1};
     assert_int_equal(ct_mesh_init(&mesh, degree, 1, 0, &err), CT_OK);
-    const ct_optim_group group = {".*", 1e-3, 0.9, 0.95, 1e-8, 0.1};
+    const ct_optim_group group = {.pattern = ".*", .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
     const cti_step_options so = {.mesh = &mesh,
                                  .param_dtype = CT_DTYPE_F32,
                                  .compute_dtype = o->compute,

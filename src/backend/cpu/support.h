@@ -47,6 +47,9 @@
     HAVE(add_n, CT_BIT(F64))                                     \
     HAVE(clip_coef, CT_BIT(F64))                                 \
     HAVE(adamw, CTI_CPU_FLOATS)                                  \
+    HAVE(momentum, CTI_CPU_FLOATS)                               \
+    SCRATCH(newton_schulz, CTI_CPU_FLOATS)                       \
+    HAVE(descend, CTI_CPU_FLOATS)                                \
     HAVE(accumulate, CTI_CPU_FLOATS | CT_BIT(F64))               \
     NONE(flat_split, "a view: its outputs are parts of its input's memory") \
     HAVE(flat_concat, CTI_CPU_ANY)                               \

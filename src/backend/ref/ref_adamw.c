@@ -18,7 +18,7 @@ static ct_status check_adamw(const ct_launch *launch, ct_err *err)
                            (long long)begin, (long long)end, (long long)n);
         }
         if (group < 0 || group >= groups || group >= attrs->beta1.n || group >= attrs->beta2.n || group >= attrs->eps.n ||
-            group >= attrs->weight_decay.n) {
+            group >= attrs->weight_decay.n || (attrs->l2.n > 0 && group >= attrs->l2.n)) {
             return CT_FAIL(err, CT_ERR_RANGE, "adamw: segment %lld has group %lld, outside [0, %lld)", (long long)(i / 3),
                            (long long)group, (long long)groups);
         }
@@ -40,9 +40,10 @@ ct_status cti_ref_adamw(const ct_launch *launch, ct_err *err)
         const int64_t group = attrs->segments.items[i + 2];
         const double lr = cti_ref_load(&launch->in[4], group), decay = attrs->weight_decay.items[group];
         const double b1 = attrs->beta1.items[group], b2 = attrs->beta2.items[group], eps = attrs->eps.items[group];
+        const double l2 = attrs->l2.n > 0 ? attrs->l2.items[group] : 0.0;
         const double step_size = lr / (1.0 - pow(b1, step)), root = sqrt(1.0 - pow(b2, step));
         for (int64_t k = begin; k < end; k++) {
-            const double grad = cti_ref_load(g, k) * coef;
+            const double grad = cti_ref_load(g, k) * coef + (l2 != 0.0 ? l2 * cti_ref_load(p, k) : 0.0);
             const double m1 = b1 * cti_ref_load(m, k) + (1.0 - b1) * grad;
             const double v1 = b2 * cti_ref_load(v, k) + (1.0 - b2) * grad * grad;
             const double p1 = cti_ref_load(p, k) * (1.0 - lr * decay) - step_size * m1 / (sqrt(v1) / root + eps);

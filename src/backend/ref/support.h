@@ -48,6 +48,9 @@
     HAVE(add_n,                     CTI_REF_FLOATS)        \
     HAVE(clip_coef,                 CT_BIT(F64))           \
     HAVE(adamw,                     CTI_REF_FLOATS)        \
+    HAVE(momentum,                  CTI_REF_FLOATS)        \
+    WORK(newton_schulz,             CTI_REF_FLOATS)        \
+    HAVE(descend,                   CTI_REF_FLOATS)        \
     HAVE(accumulate,                CTI_REF_FLOATS)        \
     NONE(flat_split,                CTI_REF_VIEW)          \
     HAVE(flat_concat,               CTI_REF_COPIES)        \

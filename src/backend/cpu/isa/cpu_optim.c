@@ -130,12 +130,16 @@ typedef struct adamw_numbers {
     float decay;     /* 1 - lr * weight_decay */
     float step_size; /* lr / (1 - beta1^t) */
     float root_bias; /* sqrt(1 - beta2^t) */
+    float l2;        /* times the parameter, added to the gradient */
 } adamw_numbers;
 
 /* Loshchilov and Hutter 2019, arXiv 1711.05101, algorithm 2, with the bias corrections of Kingma and Ba 2015 in PyTorch's order. */
 CTI_INLINE void adamw_vector(const adamw_numbers *a, vf *p, vf g, vf *m, vf *v)
 {
     g *= v_set1(a->coef);
+    if (a->l2 != 0) {
+        g = v_fma(v_set1(a->l2), *p, g);
+    }
     *m = *m + v_set1(a->rest1) * (g - *m);
     *v = v_set1(a->beta2) * *v + v_set1(a->rest2) * g * g;
     vf denom = v_sqrt(*v) / v_set1(a->root_bias) + v_set1(a->eps);
@@ -196,6 +200,7 @@ static adamw_numbers adamw_of_group(const ct_launch *launch, int64_t group)
         .decay = (float)(1.0 - lr * attrs->weight_decay.items[group]),
         .step_size = (float)(lr / (1.0 - pow(beta1, step))),
         .root_bias = (float)sqrt(1.0 - pow(beta2, step)),
+        .l2 = attrs->l2.n > 0 ? (float)attrs->l2.items[group] : 0.0F,
     };
 }
 
@@ -203,8 +208,9 @@ static ct_status check_adamw(const ct_launch *launch, ct_err *err)
 {
     const ct_attrs_adamw *attrs = launch->attrs;
     const int64_t n = t_numel(&launch->in[0]), step = *(const int64_t *)launch->in[5].data;
-    const int64_t groups = cti_min_i64(cti_min_i64(attrs->beta1.n, attrs->beta2.n),
+    const int64_t of_all = cti_min_i64(cti_min_i64(attrs->beta1.n, attrs->beta2.n),
                                        cti_min_i64(cti_min_i64(attrs->eps.n, attrs->weight_decay.n), t_numel(&launch->in[4])));
+    const int64_t groups = attrs->l2.n > 0 ? cti_min_i64(of_all, attrs->l2.n) : of_all;
     if (step < 1) {
         return CT_FAIL(err, CT_ERR_RANGE, "adamw: step is %" PRId64 ", steps count from 1", step);
     }
