@@ -216,7 +216,8 @@ static ct_status refuse_hf(const ct_ckpt *c, const char *manifest, ct_err *err)
     const bool is_hf = !cti_path_exists(manifest) && cti_path_exists(config);
     ct_alloc_free(c->alloc, config);
     return is_hf ? CT_FAIL(err, CT_ERR_NOT_FOUND, "'%s' holds weights in Hugging Face's form; a run begins with them by "
-                           "--checkpoint.initial-load-path and --checkpoint.initial-load-in-hf", c->path)
+                           "--checkpoint.initial-load-path and --checkpoint.initial-load-in-hf, `ctitan generate --checkpoint` takes this folder",
+                           c->path)
                  : CT_OK;
 }
 

@@ -48,7 +48,11 @@ ct_status cti_gen_model_open(const ct_alloc *alloc, const char *path, int64_t st
     *m = (cti_gen_model){.alloc = alloc, .path = path};
     CT_TRY(read_hf_config(m, err));
     if (m->hf_config == NULL) {
-        CT_TRY(ct_ckpt_open(alloc, path, step, &m->ckpt, notes, err));
+        const ct_status st = ct_ckpt_open(alloc, path, step, &m->ckpt, notes, err);
+        if (notes->len > 0) {
+            cti_str_add_char(notes, '\n');
+        }
+        CT_TRY(st);
     } else if (step >= 0) {
         return CT_FAIL(err, CT_ERR_USAGE, "--step: '%s' is a Hugging Face folder, which has no steps", path);
     }

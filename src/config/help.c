@@ -85,7 +85,8 @@ ct_status cti_help(ct_tree *tree, ct_component *root, const char *program, int w
     add_wrapped(out, "a file of settings (.yaml, .yml, .json, or a path with a '/'), whose `base:` names the registry function or another file",
                 width);
     cti_str_add(out, "  activation-checkpoint:{selective,full,memory-budget,none}\n");
-    add_wrapped(out, "what is recomputed in backward instead of kept; its flags are those of activation-checkpoint below", width);
+    add_wrapped(out, "what is recomputed in backward instead of kept; its flags are those of activation-checkpoint below (of another kind: name "
+                "it before --help)", width);
     const ct_component *section = NULL;
     for (size_t i = 0; i < settings.n; i++) {
         const cti_setting *s = &settings.items[i];

@@ -102,6 +102,9 @@ cmp a b
 # Hugging Face folders: exported weights say what the checkpoint says; the tokenizer beside them is found.
 train --dump-folder hf --checkpoint.interval 3 --checkpoint.last-save-in-hf --checkpoint.last-save-model-only
 hf=hf/checkpoint/step-3
+"$bin" generate --checkpoint hf/checkpoint --prompt x >b 2>err && fail "a folder without checkpoints"
+grep -q "^passed over 'hf/checkpoint/step-3': .* takes this folder\$" err && grep -q "^ctitan generate: 'hf/checkpoint' holds no whole checkpoint" err ||
+    { cat err; fail "what was passed over is to be told in lines of its own"; }
 refused 1 "the tokenizer beside the weights (--hf-assets-path names another folder)" --checkpoint "$hf" --prompt x
 cp "$(dirname "$bin")"/../share/ctitan/tokenizer/tokenizer*.json "$hf"
 "$bin" generate --checkpoint "$hf" --prompt 'The miller' --max-new-tokens 20 --temperature 0 >b 2>err || { cat err; fail "generate from $hf"; }
