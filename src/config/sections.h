@@ -105,18 +105,18 @@ enum { CTI_SET_NO_EFFECT = 256 };
     X(optimizer_name, CHOICE, "AdamW", "", "", "AdamW|Adam|SGD|Muon|DistMuon", "", CT_SET_PLAN, NULL, \
       "the optimizer of this group; Muon is for matrices only (DistMuon: the same), give norms, embedding and head to another group before it")
 #define CTI_OPTIMIZER_KWARGS_FIELDS(X) \
-    X(lr, F64, "0.0008", "0", "", "", "", 0, NULL, "learning rate before the schedule's factor") \
+    X(lr, F64, "0.0008", "0", "1e30", "", "", 0, NULL, "learning rate before the schedule's factor") \
     X(betas, F64_LIST, "0.9 0.95", "0", "1", "", "", CT_SET_PLAN, NULL, "Adam and AdamW: decay of the two moments, both below 1") \
-    X(eps, F64, "1e-08", "0", "", "", "", CT_SET_PLAN, NULL, \
+    X(eps, F64, "1e-08", "1e-30", "", "", "", CT_SET_PLAN, NULL, \
       "Adam and AdamW: added to the root of the second moment; Muon: least norm that a direction is divided by") \
-    X(weight_decay, F64, "0.1", "0", "", "", "", CT_SET_PLAN, NULL, \
+    X(weight_decay, F64, "0.1", "0", "1e30", "", "", CT_SET_PLAN, NULL, \
       "AdamW and Muon: the parameter shrinks by this share of the rate; Adam and SGD: times the parameter, added to the gradient") \
     X(momentum, OPT_F64, "None", "0", "1", "", "", CT_SET_PLAN, NULL, \
       "SGD and Muon: share of the direction that is kept from step to step; None: 0 for SGD, 0.95 for Muon") \
     X(nesterov, CHOICE, "default", "", "", "default|true|false", "", CT_SET_PLAN, NULL, \
       "SGD and Muon: look ahead along the direction; default: false for SGD, true for Muon") \
     X(ns_steps, I64, "5", "0", "99", "", "", CT_SET_PLAN, NULL, "Muon: turns of the Newton-Schulz iteration") \
-    X(ns_coefficients, F64_LIST, "3.4445 -4.775 2.0315", "", "", "", "", CT_SET_PLAN, NULL, "Muon: its three coefficients") \
+    X(ns_coefficients, F64_LIST, "3.4445 -4.775 2.0315", "-1000", "1000", "", "", CT_SET_PLAN, NULL, "Muon: its three coefficients") \
     X(adjust_lr_fn, CHOICE, "original", "", "", "original|match_rms_adamw|spectral_unclamped", "", CT_SET_PLAN, NULL, \
       "Muon: how the rate grows with a matrix: sqrt(max(1, rows/cols)), 0.2 sqrt(max(rows, cols)) or sqrt(rows/cols)")
 

@@ -71,6 +71,15 @@ refused "--training.steps: 'x'" --training.steps x
 refused "--training.steps: '-3' is too small" --training.steps -3
 refused "--training.seq-len: '0'" --training.seq-len 0
 refused "--metrics.log-freq: '0'" --metrics.log-freq 0
+# numbers that would end as NaN or run backwards: rates, what is divided by, schedules, limits
+kwargs=--optimizer.param-groups.0.optimizer-kwargs
+for case in "--optimizer.eps 0" "--optimizer.eps 1e-60" "--optimizer.lr -1" "--optimizer.lr nan" "--optimizer.lr inf" "--optimizer.weight-decay inf" \
+    "$kwargs.betas 0.9 nan" "$kwargs.ns-coefficients nan 1 1" "--training.max-norm 0" "--training.max-norm nan" "--lr-scheduler.total-steps -1" \
+    "--lr-scheduler.total-steps 0" "--lr-scheduler.warmup-steps -1" "--lr-scheduler.decay-ratio 1.5" "--lr-scheduler.min-lr-factor 1.5" \
+    "--lr-scheduler.min-lr-factor nan" "--comm.init-timeout-seconds 0" "--comm.train-timeout-seconds 0"; do
+    # shellcheck disable=SC2086
+    refused "^${case%% *}: '.*' is too (small|large), wanted " $case
+done
 refused "--training.dtype: 'fp8'.*(bfloat16|float32)" --training.dtype fp8
 refused 'tensor-parallel-degree 3' --parallelism.tensor-parallel-degree 3
 refused 'npu_compat.npu_attention' --override.imports npu_compat.nothing
@@ -91,6 +100,12 @@ tensor() { # tensor PATTERN DEGREE DIM HEADS KV_HEADS
         --model-spec.n-kv-heads "$5" >"$dir/o" 2>"$dir/e" || code=$?
     [ $code = 2 ] && grep -q "tensor-parallel-degree $2 .*$1" "$dir/e" || { cat "$dir/e"; fail "no '$1' for $*"; }
 }
+for case in pipeline context expert; do
+    code=0
+    "$bin" plan "${sel[@]}" --ranks 4 --parallelism.$case-parallel-degree 2 >"$dir/o" 2>"$dir/e" || code=$?
+    [ $code = 2 ] && grep -q "$case parallelism is not there yet: set --parallelism.$case-parallel-degree 1" "$dir/e" || { cat "$dir/e"; fail "$case parallelism"; }
+done
+refused "--checkpoint.async-mode: 'async' is refused" --checkpoint.enable --checkpoint.async-mode async
 tensor '2 key and value heads; the nearest that divides all is 2' 4 64 8 2
 tensor '6 query heads, 6 key and value heads; the nearest that divide all are 3 and 6' 4 48 6 6
 refused "activation-checkpoint:nope" activation-checkpoint:nope

@@ -223,6 +223,32 @@ static void test_damage_and_retention(void **state)
     cti_str_deinit(&notes);
 }
 
+/* The newest are those of the largest numbers, not of the last names: at each moment two are kept. */
+static void test_retention_by_number(void **state)
+{
+    (void)state;
+    static const int64_t steps[] = {8, 9, 10, 11, 100};
+    enum { N = sizeof steps / sizeof steps[0] };
+    ct_err err = {0};
+    ct_ckpt *ckpt = NULL;
+    char outer[sizeof folder];
+    memcpy(outer, folder, sizeof outer);
+    snprintf(folder, sizeof folder, "%.200s/numbers", outer);
+    for (int i = 0; i < N; i++) {
+        save(steps[i], 2, (uint64_t)steps[i]);
+        ok(ct_ckpt_retain(alloc, folder, 2, NULL, NULL, &err), &err);
+        for (int j = 0; j <= i; j++) {
+            const ct_status st = ct_ckpt_open(alloc, folder, steps[j], &ckpt, NULL, NULL);
+            assert_int_equal(st, j + 2 > i ? CT_OK : CT_ERR_NOT_FOUND);
+            ct_ckpt_close(&ckpt);
+        }
+        ok(ct_ckpt_newest(alloc, folder, &ckpt, NULL, NULL, &err), &err);
+        assert_int_equal(ct_ckpt_step(ckpt), steps[i]);
+        ct_ckpt_close(&ckpt);
+    }
+    memcpy(folder, outer, sizeof outer);
+}
+
 static ct_status hf_source(void *ctx, const char *name, int64_t begin, int64_t end, float *dst, ct_err *err)
 {
     (void)ctx;
@@ -413,6 +439,7 @@ int main(void)
     alloc = ct_alloc_system();
     snprintf(folder, sizeof folder, "/tmp/ctitan-ckpt-%d", (int)getpid());
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_missing_columns), cmocka_unit_test(test_layouts), cmocka_unit_test(test_damage_and_retention),
+                                       cmocka_unit_test(test_retention_by_number),
                                        cmocka_unit_test(test_hugging_face), cmocka_unit_test(test_norms_keep_their_places),
                                        cmocka_unit_test(test_files_of_a_folder), cmocka_unit_test(test_dtypes_of_a_folder)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

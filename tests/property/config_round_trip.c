@@ -111,7 +111,8 @@ static void set_any(draw *d, const ct_field *f, void *values)
 {
     ct_err err = {0};
     void *at = (char *)values + f->offset;
-    const double low = bound(f->low, -HUGE_VAL), high = bound(f->high, HUGE_VAL);
+    const double least = bound(f->low, -HUGE_VAL), high = bound(f->high, HUGE_VAL);
+    const double low = (f->flags & CT_SET_EXCLUSIVE_LOW) != 0 ? nextafter(least, HUGE_VAL) : least;
     const bool is_none = below(d, 3) == 0;
     switch (f->kind) {
     case CT_FIELD_BOOL:
@@ -124,7 +125,7 @@ static void set_any(draw *d, const ct_field *f, void *values)
         *(ct_opt_i64 *)at = is_none ? (ct_opt_i64){0} : (ct_opt_i64){true, any_whole(d, f)};
         break;
     case CT_FIELD_F64:
-        *(double *)at = any_real(d, (f->flags & CT_SET_EXCLUSIVE_LOW) != 0 ? nextafter(low, HUGE_VAL) : low, high);
+        *(double *)at = any_real(d, low, high);
         break;
     case CT_FIELD_OPT_F64:
         *(ct_opt_f64 *)at = is_none ? (ct_opt_f64){0} : (ct_opt_f64){true, any_real(d, low, high)};
