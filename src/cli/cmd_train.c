@@ -17,16 +17,24 @@
 extern char **environ;
 
 static volatile sig_atomic_t stop_requested;
-
+static volatile sig_atomic_t has_met;        /* the ranks have found each other */
 static volatile sig_atomic_t shows_progress; /* a line stands below the log */
 static volatile sig_atomic_t tells_stop;     /* of several ranks the first */
 static volatile sig_atomic_t is_supervised;  /* the launcher kills when it is asked again */
 
-/* The first signal asks for the end of the step; the second ends the process by its default effect, with the terminal left clean. Under the
+/* A rank that waits for others still has nothing to finish or to save: it ends at once, with the code of a run that was asked to stop. Then: the
+ * first signal asks for the end of the step; the second ends the process by its default effect, with the terminal left clean. Under the
  * launcher more signals change nothing: a scheduler's comes to the ranks directly and through the launcher, which is one request. */
 static void on_signal(int number)
 {
     static const char erase_line[] = "\r\033[J";
+    if (has_met == 0 && is_supervised == 0) {
+        static const char told[] = "ctitan train: stopped on request before the run began\n";
+        if (write(STDERR_FILENO, told, sizeof told - 1) < 0) {
+            has_met = 0; /* nobody reads it */
+        }
+        _exit(ct_status_exit_code(CT_ERR_STOPPED));
+    }
     if (stop_requested == 0) {
         static const char told[] = "ctitan train: asked to stop: this step is finished first, and saved where saving is on (once more: at once)\n";
         const int before = errno;
@@ -87,11 +95,11 @@ static ct_status train(const ct_alloc *alloc, ct_log *log, cti_env *env, cti_run
     cti_trainer *trainer = NULL;
     const cti_comm_config *comm = CTI_SECTION(run->root, "comm", comm);
     const char *no_color = getenv("NO_COLOR");
-    CT_INFO(log, "ctitan version: %s", cti_version_text());
     shows_progress = cti_terminal_is_interactive(ct_log_fd(log));
     tells_stop = place->rank == 0;
     is_supervised = place->store_is_supervised;
     catch_signals();
+    CT_INFO(log, "ctitan version: %s", cti_version_text());
     CT_TRY(ct_bootstrap_create(alloc, place, comm->init_timeout_seconds * 1000, &boot, err));
     const cti_trainer_options options = {.alloc = alloc,
                                          .log = log,
@@ -103,6 +111,7 @@ static ct_status train(const ct_alloc *alloc, ct_log *log, cti_env *env, cti_run
                                          .share_dir = env->share_dir,
                                          .version = cti_version_text(),
                                          .stop = &stop_requested,
+                                         .met = &has_met,
                                          .backends = cti_backends(),
                                          .is_interactive = shows_progress != 0,
                                          .is_plain = no_color != NULL && no_color[0] != '\0'};

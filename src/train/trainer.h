@@ -45,6 +45,7 @@ typedef struct cti_trainer_options {
     const char *share_dir;    /* installed data: demo.jsonl, tokenizer/ */
     const char *version;
     const volatile sig_atomic_t *stop; /* set by a signal handler; NULL: none. The step is finished, then the run ends */
+    volatile sig_atomic_t *met; /* becomes 1 when all ranks have met; NULL: nobody asks */
     const ct_backend *const *backends; /* NULL-terminated */
     bool is_interactive;      /* the log is a terminal: a line below it may show progress */
     bool is_plain;            /* no colours, whatever the settings say (NO_COLOR) */

@@ -56,6 +56,9 @@ static ct_status open_ranks(cti_trainer *t, ct_err *err)
     const ct_comm_options options = {.timeout_ms = comm->init_timeout_seconds * 1000, .n_records = comm->trace_buf_size,
                                      .record_path = path, .version = t->o.version};
     CT_TRY(ct_comm_world_create(t->alloc, engine, t->o.bootstrap, &options, &t->world, err));
+    if (t->o.met != NULL) {
+        *t->o.met = 1;
+    }
     if (place->world_size > 1) {
         char init[32], train[32];
         CT_INFO(t->log, "Collectives over %s: each may take %s until the first step is done, then %s", engine->name,

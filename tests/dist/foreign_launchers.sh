@@ -2,7 +2,8 @@
 # rooms: comm/gloo
 # labels: slow
 # `ctitan train` without the launcher: by the variables that torchrun, mpirun and srun set, and by mpirun itself (as root, oversubscribed) over
-# gloo and over MPI. Losses, weights and moments are those of `ctitan run`, bit for bit; SIGTERM to mpirun saves; wrong starts are refused.
+# gloo and over MPI. Losses, weights and moments are those of `ctitan run`, bit for bit; SIGTERM to mpirun saves; a rank that waits for others can
+# be stopped; wrong starts are refused.
 set -u
 build=$1
 bin=$build/bin/ctitan
@@ -44,6 +45,25 @@ both srun SLURM_PROCID SLURM_LOCALID SLURM_STEP_NUM_TASKS=2 SLURM_NODEID=0 SLURM
 port=$((20000 + $$ % 12000))
 while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
 both torchrun RANK LOCAL_RANK WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port
+
+# A rank that nobody joins ends at once when it is asked to, not at the end of its patience of 60 seconds.
+for rank in 0 1; do
+    for signal in TERM INT; do
+        rm -f lines log.alone
+        mkfifo lines
+        env RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$bin" train "${train[@]}" "${two[@]}" \
+            --comm.init-timeout-seconds 60 --dump-folder alone >lines 2>&1 &
+        pid=$!
+        exec 4<lines
+        while read -r line <&4 && echo "$line" >>log.alone && [[ $line != *'ctitan version'* ]]; do :; done
+        kill -$signal $pid
+        cat <&4 >>log.alone
+        exec 4<&-
+        wait $pid
+        code=$?
+        [ $code = 75 ] && grep -q 'stopped on request before the run began' log.alone && [ ! -e alone/checkpoint ] || fail "$signal for rank $rank that waits: exit $code"
+    done
+done
 
 mpirun=$(command -v mpirun.openmpi || command -v mpirun)
 if [ -z "$mpirun" ] || ! "$mpirun" --version 2>/dev/null | grep -q 'Open MPI\|OpenRTE'; then
