@@ -2,7 +2,7 @@
 /* labels: slow aarch64 */
 /* llama3_debugmodel against transformers and torch (tests/parity/llama/record.py): losses and gradient norms of 10 steps (of
  * CT_PARITY_STEPS where it is set: emulators are slow), gradient norms of every parameter at step 1, from the same weights in Hugging
- * Face's layout and the same documents. And the same with tied embeddings. */
+ * Face's layout and the same documents. And the same with tied embeddings; and, at the best level alone, with torch's SGD and Muon. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,6 +52,9 @@ static uint64_t fnv(const char *name)
 
 /* `tied` of record.py: the head is the embedding, 4 key and value heads, RoPE's factor 32. */
 static bool is_tied;
+
+typedef enum optim_case { ADAMW, SGD, MUON } optim_case;
+static optim_case optim;
 
 static float weight(const char *name, uint64_t seed, int64_t i)
 {
@@ -132,11 +135,25 @@ typedef struct world {
     cti_trainer *trainer;
 } world;
 
+/* The settings of record.py's optimizers(). */
+static const char *write_config(world *w)
+{
+    static const char *const text[] = {
+        [SGD] = "base: llama3_debugmodel\noptimizer:\n  param_groups:\n    - {optimizer_name: SGD, optimizer_kwargs: {lr: 0.05, momentum: 0.9, nesterov: true, "
+                "weight_decay: 0.01}}\n",
+        [MUON] = "base: llama3_debugmodel\noptimizer:\n  param_groups:\n    - {pattern: '^layers.*(attention|feed_forward)\\.', optimizer_name: Muon, "
+                 "optimizer_kwargs: {lr: 0.02}}\n    - {pattern: '.*'}\n"};
+    static char path[512];
+    snprintf(path, sizeof path, "%s/config.yaml", w->folder);
+    ok(cti_file_write_atomic(path, text[optim], strlen(text[optim]), &err));
+    return path;
+}
+
 static void open_run(world *w, const ct_backend *cpu)
 {
     static const ct_backend *backends[2];
     backends[0] = cpu;
-    const char *argv[] = {"--module", "llama3", "--config", "llama3_debugmodel", "--training.steps", "10",
+    const char *argv[] = {"--module", "llama3", "--config", optim == ADAMW ? "llama3_debugmodel" : write_config(w), "--training.steps", "10",
                           "--training.local-batch-size", "2", "--training.seq-len", "256",
                           "--training.mixed-precision-param", "float32", "--dump-folder", w->folder,
                           "--checkpoint.initial-load-path", w->folder, "--checkpoint.initial-load-in-hf",
@@ -253,7 +270,7 @@ static void compare(const json_t *recorded, const char *level, const ct_backend 
         close_to(what, norm, want_norm, 1e-5);
         worst_loss = fmax(worst_loss, fabs(loss - want_loss) / want_loss);
         worst_norm = fmax(worst_norm, fabs(norm - want_norm) / want_norm);
-        if (i == 0) {
+        if (i == 0 && optim == ADAMW) {
             const char *name;
             json_t *value;
             json_object_foreach(json_object_get(recorded, "first_grad_norms"), name, value)
@@ -273,8 +290,10 @@ static void compare(const json_t *recorded, const char *level, const ct_backend 
 static json_t *recorded(void)
 {
     json_t *json = NULL;
-    ok(cti_json_read_file(alloc, is_tied ? CT_SOURCE_DIR "/tests/parity/llama/recorded_tied.json" : CT_SOURCE_DIR "/tests/parity/llama/recorded.json",
-                          &json, &err));
+    static const char *const names[] = {[ADAMW] = "", [SGD] = "_sgd", [MUON] = "_muon"};
+    char path[512];
+    snprintf(path, sizeof path, CT_SOURCE_DIR "/tests/parity/llama/recorded%s.json", is_tied ? "_tied" : names[optim]);
+    ok(cti_json_read_file(alloc, path, &json, &err));
     assert_int_equal(json_array_size(json_object_get(json, "losses")), 10);
     assert_int_equal(json_object_size(json_object_get(json, "first_grad_norms")), N_TENSORS - is_tied);
     return json;
@@ -322,9 +341,27 @@ static void test_tied(void **state)
     is_tied = false;
 }
 
+static void test_optimizers(void **state)
+{
+    (void)state;
+    for (optim = SGD; optim <= MUON; optim++) {
+        json_t *json = recorded();
+        const ct_backend *best = NULL;
+        const char *name = "";
+        for (int i = 0; i < cti_cpu_level_count(); i++) {
+            best = cti_cpu_backend_at(i) != NULL ? cti_cpu_backend_at(i) : best;
+            name = best == cti_cpu_backend_at(i) ? cti_cpu_level_name(i) : name;
+        }
+        compare(json, name, best, 10);
+        json_decref(json);
+    }
+    optim = ADAMW;
+}
+
 int main(void)
 {
     alloc = ct_alloc_system();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rope_frequencies), cmocka_unit_test(test_every_level), cmocka_unit_test(test_tied)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rope_frequencies), cmocka_unit_test(test_every_level), cmocka_unit_test(test_tied),
+                                       cmocka_unit_test(test_optimizers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,11 +5,17 @@ compute them, from weights that both sides make from the same integers and from 
 
     python3 tests/parity/llama/record.py > tests/parity/llama/recorded.json
     python3 tests/parity/llama/record.py tied > tests/parity/llama/recorded_tied.json
+    python3 tests/parity/llama/record.py sgd > tests/parity/llama/recorded_sgd.json
+    python3 tests/parity/llama/record.py muon > tests/parity/llama/recorded_muon.json
 
 `tied`: the head is the embedding, 4 key and value heads, RoPE's factor 32, as in Llama 3.2's small models.
 
+`sgd`: torch.optim.SGD with Nesterov's momentum and weight decay. `muon`: torch.optim.Muon for the layers' matrices, torch.optim.AdamW for the rest;
+its Newton-Schulz iteration in float32, as ours is, by torch's own function with one word changed.
+
 Needs PyPI's torch, transformers and tokenizers. The test (tests/parity/llama.c) needs none of them.
 """
+import inspect
 import json
 import os
 import sys
@@ -23,6 +29,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..", "..")
 STEPS, ROWS, SEQ = 10, 2, 256
 TIED = sys.argv[1:] == ["tied"]
+OPTIM = sys.argv[1] if sys.argv[1:] in (["sgd"], ["muon"]) else "adamw"
 LR, WARMUP, DECAY_RATIO = 8e-4, 2, 0.8
 M64 = (1 << 64) - 1
 
@@ -107,9 +114,31 @@ def lr_factor(done):
     return 1.0 - (done + 1 - WARMUP - stable) / decay
 
 
+def optimizers(params):
+    """(optimizer, rate) pairs: the settings that tests/parity/llama.c gives."""
+    if OPTIM == "sgd":
+        return [(torch.optim.SGD(params.values(), lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01, foreach=False), 0.05)]
+    if OPTIM == "muon":
+        inner = [p for n, p in params.items() if "layers" in n and p.ndim == 2]
+        rest = [p for n, p in params.items() if not ("layers" in n and p.ndim == 2)]
+        return [(torch.optim.Muon(inner, lr=0.02, momentum=0.95, weight_decay=0.1, eps=1e-8), 0.02),
+                (torch.optim.AdamW(rest, lr=LR, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1, foreach=False), LR)]
+    return [(torch.optim.AdamW(params.values(), lr=LR, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1, foreach=False), LR)]
+
+
 def main():
     torch.manual_seed(0)
     torch.set_num_threads(2)
+    if OPTIM == "muon":
+        module = sys.modules["torch.optim._muon"]
+        source = inspect.getsource(module._zeropower_via_newtonschulz)
+        assert source.count("torch.bfloat16") == 1
+        exec(source.replace("torch.bfloat16", "torch.float32"), module.__dict__)
+    json.dump(run(), sys.stdout, indent=1)
+    print()
+
+
+def run():
     rope = {"rope_type": "llama3", "factor": 32.0 if TIED else 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
             "original_max_position_embeddings": 8192, "rope_theta": 500000.0}
     config = LlamaConfig(vocab_size=2048, hidden_size=256, intermediate_size=768, num_hidden_layers=6,
@@ -123,7 +152,7 @@ def main():
         for name, p in model.named_parameters():
             p.copy_(weight(name, tuple(p.shape)))
     params = dict(model.named_parameters())
-    opt = torch.optim.AdamW(model.parameters(), lr=LR, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1, foreach=False)
+    opts = optimizers(params)
     out = {"versions": {"torch": torch.__version__, "transformers": transformers.__version__,
                         "tokenizers": tokenizers.__version__, "python": sys.version.split()[0]},
            "inv_freq": [float(f) for f in inv_freq], "losses": [], "grad_norms": [], "first_grad_norms": {}}
@@ -132,7 +161,7 @@ def main():
         mask = torch.zeros(ROWS, 1, SEQ, SEQ).masked_fill(~allowed[:, None], torch.finfo(torch.float32).min)
         logits = model(input_ids=x, attention_mask=mask, position_ids=pos, use_cache=False).logits.float()
         loss = torch.nn.functional.cross_entropy(logits.reshape(-1, 2048), y.reshape(-1), reduction="sum") / y.numel()
-        opt.zero_grad()
+        model.zero_grad()
         loss.backward()
         squares = {n: float(p.grad.double().pow(2).sum()) for n, p in params.items()}
         norm = sum(squares.values()) ** 0.5
@@ -142,13 +171,13 @@ def main():
         with torch.no_grad():
             for p in params.values():
                 p.grad.mul_(scale)
-        for g in opt.param_groups:
-            g["lr"] = LR * lr_factor(step)
-        opt.step()
+        for opt, rate in opts:
+            for g in opt.param_groups:
+                g["lr"] = rate * lr_factor(step)
+            opt.step()
         out["losses"].append(float(loss.detach().double()))
         out["grad_norms"].append(norm)
-    json.dump(out, sys.stdout, indent=1)
-    print()
+    return out
 
 
 main()
