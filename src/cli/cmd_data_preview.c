@@ -32,13 +32,7 @@
     X(bad_records, CHOICE, "fail", "", "", "fail|skip", "", 0, NULL, "what a document that cannot be used does") \
     X(chars, I64, "160", "0", "", "", "characters", 0, NULL, "text shown of a piece, from both its ends; 0: all")
 /* clang-format on */
-typedef struct options {
-    OPTIONS(CT_FIELD_MEMBER)
-} options;
-#define ROW(...) CT_FIELD_ROW_IN(options, __VA_ARGS__)
-static const ct_field fields[] = {OPTIONS(ROW)};
-#undef ROW
-enum { N_FIELDS = sizeof fields / sizeof fields[0] };
+CTI_OPTIONS(OPTIONS);
 
 typedef struct view {
     const ct_alloc *alloc;

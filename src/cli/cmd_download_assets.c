@@ -30,13 +30,7 @@
     X(retry_wait, F64, "1", "0", "60", "", "seconds", 0, NULL, "seconds before the first of them; doubles each time") \
     X(timeout, F64, "60", "1", "86400", "", "seconds", 0, NULL, "seconds without a byte that are taken for a cut")
 /* clang-format on */
-typedef struct options {
-    OPTIONS(CT_FIELD_MEMBER)
-} options;
-#define ROW(...) CT_FIELD_ROW_IN(options, __VA_ARGS__)
-static const ct_field fields[] = {OPTIONS(ROW)};
-#undef ROW
-enum { N_FIELDS = sizeof fields / sizeof fields[0] };
+CTI_OPTIONS(OPTIONS);
 
 static volatile sig_atomic_t stopped;
 

@@ -40,13 +40,7 @@
     X(hf_assets_path, STR, "", "", "", "", "", 0, NULL, "tokenizer folder; empty: the one of the run, or beside the weights") \
     X(device, CHOICE, "cpu", "", "", "cpu|ref", "", 0, NULL, "what computes")
 /* clang-format on */
-typedef struct options {
-    OPTIONS(CT_FIELD_MEMBER)
-} options;
-#define ROW(...) CT_FIELD_ROW_IN(options, __VA_ARGS__)
-static const ct_field fields[] = {OPTIONS(ROW)};
-#undef ROW
-enum { N_FIELDS = sizeof fields / sizeof fields[0] };
+CTI_OPTIONS(OPTIONS);
 
 typedef struct session {
     const ct_alloc *alloc;

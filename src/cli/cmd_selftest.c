@@ -25,13 +25,8 @@
     X(json, BOOL, "false", "", "", "", "", 0, NULL, "JSON, on one line, rather than tables") \
     X(output, OPT_STR, "None", "1", "", "", "", 0, NULL, "write it to this file rather than to standard output")
 /* clang-format on */
-typedef struct options {
-    OPTIONS(CT_FIELD_MEMBER)
-} options;
-#define ROW(...) CT_FIELD_ROW_IN(options, __VA_ARGS__)
-static const ct_field fields[] = {OPTIONS(ROW)};
-#undef ROW
-enum { N_FIELDS = sizeof fields / sizeof fields[0], MAX_GROUPS = 1 + CT_AXIS_COUNT };
+CTI_OPTIONS(OPTIONS);
+enum { MAX_GROUPS = 1 + CT_AXIS_COUNT };
 
 static const cti_command_help help = {
     .usage = "ctitan run --nproc_per_node N selftest [options]",

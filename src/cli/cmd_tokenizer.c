@@ -26,13 +26,7 @@
     X(json_lines, BOOL, "false", "", "", "", "", 0, NULL, "encode, decode: for each line of standard input, a JSON string or a list of ids, one line of the other; an empty line for an empty one") \
     X(skip_special, BOOL, "false", "", "", "", "", 0, NULL, "decode: leave special tokens out")
 /* clang-format on */
-typedef struct options {
-    OPTIONS(CT_FIELD_MEMBER)
-} options;
-#define ROW(...) CT_FIELD_ROW_IN(options, __VA_ARGS__)
-static const ct_field fields[] = {OPTIONS(ROW)};
-#undef ROW
-enum { N_FIELDS = sizeof fields / sizeof fields[0] };
+CTI_OPTIONS(OPTIONS);
 
 typedef struct call {
     const ct_alloc *alloc;

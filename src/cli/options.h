@@ -2,12 +2,20 @@
 /* Options of the small commands (generate, data, ops): one table a command, parsed and checked with the field kinds of settings.
  *
  *     #define OPTIONS(X) X(prompt, STR, "", "", "", "", "", 0, NULL, "text to go on from")
- *     typedef struct opts { OPTIONS(CT_FIELD_MEMBER) } opts;
+ *     CTI_OPTIONS(OPTIONS);      struct options, the table fields[N_FIELDS]
  */
 #ifndef CTI_CLI_OPTIONS_H
 #define CTI_CLI_OPTIONS_H
 
 #include "ctitan/field.h"
+
+#define CTI_OPTION_ROW(...) CT_FIELD_ROW_IN(options, __VA_ARGS__)
+#define CTI_OPTIONS(LIST) \
+    typedef struct options { \
+        LIST(CT_FIELD_MEMBER) \
+    } options; \
+    static const ct_field fields[] = {LIST(CTI_OPTION_ROW)}; \
+    enum { N_FIELDS = sizeof fields / sizeof fields[0] }
 
 typedef struct cti_command_help {
     const char *usage;   /* "ctitan generate --checkpoint DIR --prompt TEXT [options]" */
