@@ -35,7 +35,7 @@ static int usage(FILE *to, const char *text, int code)
 int cti_cmd_overrides(int argc, char **argv)
 {
     static const char *const text = "usage: ctitan overrides list PLUGIN\n\nPrints the overrides that a plug-in has, as a list of names.";
-    if (argc == 2 && (cti_str_eq(argv[1], "--help") || cti_str_eq(argv[1], "-h"))) {
+    if (argc >= 2 && (cti_str_eq(argv[argc - 1], "--help") || cti_str_eq(argv[argc - 1], "-h"))) {
         return usage(stdout, text, 0);
     }
     if (argc != 3 || !cti_str_eq(argv[1], "list")) {
