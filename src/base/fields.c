@@ -155,12 +155,14 @@ static ct_status check_f64(const ct_field *field, const char *text, double value
 {
     const bool exclusive = (field->flags & CT_SET_EXCLUSIVE_LOW) != 0;
     double bound;
-    /* Written so that NaN fails wherever there is a bound. */
-    if (cti_parse_f64(field->low, &bound) && !(exclusive ? value > bound : value >= bound)) {
+    if (__builtin_isnan(value) && (field->low[0] != '\0' || field->high[0] != '\0')) {
+        return CT_FAIL(err, CT_ERR_USAGE, "'%.*s' is no number (FLOAT)", MAX_SHOWN_BYTES, text);
+    }
+    if (cti_parse_f64(field->low, &bound) && (exclusive ? value <= bound : value < bound)) {
         return CT_FAIL(err, CT_ERR_USAGE, "'%.*s' is too small, wanted %s %s", MAX_SHOWN_BYTES, text,
                        exclusive ? "more than" : "at least", field->low);
     }
-    if (cti_parse_f64(field->high, &bound) && !(value <= bound)) {
+    if (cti_parse_f64(field->high, &bound) && value > bound) {
         return CT_FAIL(err, CT_ERR_USAGE, "'%.*s' is too large, wanted at most %s", MAX_SHOWN_BYTES, text, field->high);
     }
     return CT_OK;

@@ -54,6 +54,20 @@ typedef struct session {
 
 /* ---- prompts to ids ---------------------------------------------------------------------------------------------- */
 
+/* A template or date that nothing would ask for. */
+static ct_status check_chat_options(const session *s, ct_err *err)
+{
+    bool has_chat = s->o->chat;
+    for (size_t i = 0; i < s->prompts.n && !has_chat; i++) {
+        has_chat = s->prompts.items[i].messages != NULL;
+    }
+    if (!has_chat && (s->o->chat_template != NULL || s->o->chat_date != NULL)) {
+        return CT_FAIL(err, CT_ERR_USAGE, "%s: no prompt is a conversation; --chat or messages are wanted",
+                       s->o->chat_template != NULL ? "--chat-template" : "--chat-date");
+    }
+    return CT_OK;
+}
+
 static ct_status collect(session *s, ct_err *err)
 {
     const options *o = s->o;
@@ -69,6 +83,7 @@ static ct_status collect(session *s, ct_err *err)
     if (o->messages != NULL) {
         CT_TRY(cti_prompts_add_messages(&s->prompts, o->messages, err));
     }
+    CT_TRY(check_chat_options(s, err));
     if (s->prompts.n > 0) {
         return CT_OK;
     }
@@ -300,9 +315,11 @@ static ct_status collect_stops(session *s, ct_err *err)
 {
     s->stops.texts = s->o->stop;
     for (int64_t i = 0; i < s->o->stop.n; i++) {
-        if (s->o->stop.items[i][0] == '\0') {
+        const char *text = s->o->stop.items[i];
+        if (text[0] == '\0') {
             return CT_FAIL(err, CT_ERR_USAGE, "--stop: an empty text would end every answer at once");
         }
+        CT_TRY(cti_gen_check_utf8("--stop", text, strlen(text), err));
     }
     for (int64_t i = 0; i < s->o->stop_token.n; i++) {
         CT_TRY(cti_gen_stops_add_token(&s->stops, s->model.tokenizer, s->o->stop_token.items[i], err));

@@ -31,6 +31,8 @@ typedef struct cti_prompts {
     size_t n, cap;
 } cti_prompts;
 void cti_prompts_deinit(cti_prompts *prompts);
+/* ERR_USAGE where text is not UTF-8: it could be neither printed as JSON nor found in what a model writes. */
+CT_MUST_CHECK ct_status cti_gen_check_utf8(const char *place, const char *text, size_t size, ct_err *err);
 CT_MUST_CHECK ct_status cti_prompts_add_text(cti_prompts *prompts, const char *place, const char *text, size_t size, ct_err *err);
 /* Each line one prompt, an empty line too ("-": standard input). Names that end in .jsonl, .ndjson or .json: each line a JSON string, or an object
  * with `prompt`, or with `messages` and perhaps `tools`; a line without anything is an error. */

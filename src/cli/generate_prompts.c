@@ -46,9 +46,23 @@ static ct_status add(cti_prompts *p, const char *place, cti_prompt **out, ct_err
     return CT_OK;
 }
 
+ct_status cti_gen_check_utf8(const char *place, const char *text, size_t size, ct_err *err)
+{
+    const unsigned char *p = (const unsigned char *)text, *end = p + size;
+    while (p < end) {
+        const int n = cti_utf8_len(p, end);
+        if (n == 0) {
+            return CT_FAIL(err, CT_ERR_USAGE, "%s: text in UTF-8 is wanted, byte %td is 0x%02x", place, p - (const unsigned char *)text + 1, *p);
+        }
+        p += n;
+    }
+    return CT_OK;
+}
+
 ct_status cti_prompts_add_text(cti_prompts *p, const char *place, const char *text, size_t size, ct_err *err)
 {
     cti_prompt *item;
+    CT_TRY(cti_gen_check_utf8(place, text, size, err));
     CT_TRY(add(p, place, &item, err));
     item->text = ct_alloc_zeroed(p->alloc, size + 1, 1, err);
     if (item->text == NULL) {
@@ -79,7 +93,9 @@ static ct_status add_json_line(cti_prompts *p, const char *place, const char *li
     CT_TRY(cti_json_parse(line, size, place, &json, err));
     const json_t *text = json_is_object(json) ? json_object_get(json, "prompt") : json;
     ct_status st;
-    if (json_is_string(text)) {
+    if (json_is_object(json) && text != NULL && json_object_get(json, "messages") != NULL) {
+        st = CT_FAIL(err, CT_ERR_FORMAT, "%s: 'prompt' and 'messages' are both there, one of them is wanted", place);
+    } else if (json_is_string(text)) {
         st = cti_prompts_add_text(p, place, json_string_value(text), json_string_length(text), err);
     } else if (json_is_object(json) && json_object_get(json, "messages") != NULL) {
         st = add_conversation(p, place, json, err);

@@ -107,7 +107,7 @@ enum { CTI_SET_NO_EFFECT = 256 };
 #define CTI_OPTIMIZER_KWARGS_FIELDS(X) \
     X(lr, F64, "0.0008", "0", "1e30", "", "", 0, NULL, "learning rate before the schedule's factor") \
     X(betas, F64_LIST, "0.9 0.95", "0", "1", "", "", CT_SET_PLAN, NULL, "Adam and AdamW: decay of the two moments, both below 1") \
-    X(eps, F64, "1e-08", "1e-30", "", "", "", CT_SET_PLAN, NULL, \
+    X(eps, F64, "1e-08", "1e-30", "1e30", "", "", CT_SET_PLAN, NULL, \
       "Adam and AdamW: added to the root of the second moment; Muon: least norm that a direction is divided by") \
     X(weight_decay, F64, "0.1", "0", "1e30", "", "", CT_SET_PLAN, NULL, \
       "AdamW and Muon: the parameter shrinks by this share of the rate; Adam and SGD: times the parameter, added to the gradient") \

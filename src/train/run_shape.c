@@ -3,6 +3,7 @@
 #include "train/run_shape.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -86,7 +87,7 @@ static ct_status recompute_options(const cti_run_config *run, const ct_mesh *mes
         const cti_ac_memory_budget_config *c = ct_component_values(ac);
         const double limit_bytes = c->memory_limit_gib * 1024.0 * 1024.0 * 1024.0;
         out->budget = c->memory_budget;
-        *out_limit_bytes = limit_bytes < 9e18 ? (int64_t)limit_bytes : INT64_MAX;
+        *out_limit_bytes = limit_bytes < 9e18 ? (int64_t)ceil(limit_bytes) : INT64_MAX; /* what is above 0 stays a limit */
     } else {
         return CT_FAIL(err, CT_ERR_USAGE, "activation-checkpoint:%s is not known; none, selective, full and memory-budget are",
                        ac->cls->name);

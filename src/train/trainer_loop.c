@@ -253,7 +253,8 @@ static ct_status go_back(cti_trainer *t, const char *why, ct_err *err)
     t->n_nonfinite = 0;
     CT_WARN(t->log, "%s: gone back to step %" PRId64 ", %" PRId64 " of at most %" PRId64 " times; the batches of %" PRId64 " steps are not read again", why,
             t->current_step, t->n_rollbacks, CTI_SECTION(t->root, "training", training)->max_rollbacks, from + 1 - t->current_step);
-    return CT_OK;
+    double max_loss;
+    return agree(t, &t->is_stopping, &max_loss, err); /* a run that only goes back can be stopped, too; what it went back to is saved */
 }
 
 ct_status cti_trainer_advance(cti_trainer *t, cti_step_report *out, ct_err *err)

@@ -25,6 +25,14 @@ refused() { # refused CODE TEXT ARGUMENTS...: one line that has the text
     [ "$(wc -l <err)" = 1 ] || { cat err; fail "generate $*: more than one line"; }
 }
 
+# What could be neither printed as JSON nor found, and what nothing would ask for.
+refused 2 "--prompt: text in UTF-8 is wanted, byte 2 is 0xff" --checkpoint out/checkpoint --prompt $'a\xffb' --json-lines
+refused 2 "--stop: text in UTF-8 is wanted, byte 1 is 0xc3" --checkpoint out/checkpoint --prompt a --stop $'\xc3'
+refused 2 "--chat-template: no prompt is a conversation" --checkpoint out/checkpoint --prompt a --chat-template t
+refused 2 "--chat-date: no prompt is a conversation" --checkpoint out/checkpoint --chat-date 2020-01-01
+printf '{"prompt": "a", "messages": [{"role": "user", "content": "b"}]}\n' >two.jsonl
+refused 1 "two.jsonl:1: 'prompt' and 'messages' are both there" --checkpoint out/checkpoint --prompts two.jsonl
+
 # A seed gives the same text, another seed another one, at every setting of the draw.
 gen --prompt 'The miller' --max-new-tokens 20 --seed 1 >a
 gen --prompt 'The miller' --max-new-tokens 20 --seed 1 >b

@@ -70,4 +70,16 @@ grep -q "step $bad: loss is .* no checkpoint to go back to yet" early.log || fai
 rc=0
 "$ctitan" train "${small[@]}" --training.max-rollbacks 1 --dump-folder none 2>log || rc=$?
 [ $rc = 2 ] && grep -q 'a run goes back to checkpoints of its own' log || fail "rollback without checkpoints: $(tail -n 1 log)"
+# A run that only goes back, since what it goes back to is bad, is stopped as any other.
+mkfifo log.fifo
+"$ctitan" train "${small[@]}" --training.steps 3 --optimizer.lr 1e30 --checkpoint.enable --checkpoint.interval 1 --training.max-rollbacks 1000000 \
+    --dump-folder endless 2>log.fifo &
+pid=$!
+while read -r line; do
+    case $line in *'gone back to step 1, 2 of'*) kill -TERM $pid ;; *'gone back to step 1, 200 of'*) kill -KILL $pid ;; esac
+    last=$line
+done <log.fifo
+rc=0
+wait $pid || rc=$?
+case $rc:$last in 75:*'stopped on request after step 1'* | 75:*'Process group destroyed'*) ;; *) fail "going back and SIGTERM: $rc: $last" ;; esac
 echo "nonfinite: told, and nothing changed"

@@ -73,12 +73,12 @@ refused "--training.seq-len: '0'" --training.seq-len 0
 refused "--metrics.log-freq: '0'" --metrics.log-freq 0
 # numbers that would end as NaN or run backwards: rates, what is divided by, schedules, limits
 kwargs=--optimizer.param-groups.0.optimizer-kwargs
-for case in "--optimizer.eps 0" "--optimizer.eps 1e-60" "--optimizer.lr -1" "--optimizer.lr nan" "--optimizer.lr inf" "--optimizer.weight-decay inf" \
+for case in "--optimizer.eps 0" "--optimizer.eps 1e-60" "--optimizer.eps inf" "--optimizer.lr -1" "--optimizer.lr nan" "--optimizer.lr inf" "--optimizer.weight-decay inf" \
     "$kwargs.betas 0.9 nan" "$kwargs.ns-coefficients nan 1 1" "--training.max-norm 0" "--training.max-norm nan" "--lr-scheduler.total-steps -1" \
     "--lr-scheduler.total-steps 0" "--lr-scheduler.warmup-steps -1" "--lr-scheduler.decay-ratio 1.5" "--lr-scheduler.min-lr-factor 1.5" \
     "--lr-scheduler.min-lr-factor nan" "--comm.init-timeout-seconds 0" "--comm.train-timeout-seconds 0"; do
     # shellcheck disable=SC2086
-    refused "^${case%% *}: '.*' is too (small|large), wanted " $case
+    refused "^${case%% *}: '.*' is (too (small|large), wanted |no number)" $case
 done
 refused "--training.dtype: 'fp8'.*(bfloat16|float32)" --training.dtype fp8
 refused 'tensor-parallel-degree 3' --parallelism.tensor-parallel-degree 3

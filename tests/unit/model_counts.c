@@ -190,7 +190,7 @@ static void test_refused(void **state)
                 {"llama3_debugmodel", "--model-spec.flavor", "8B", "is not set itself"},
                 {"llama3_debugmodel", "--model-spec.model.n-layers", "3", "is not set itself"},
                 {"llama3_debugmodel", "--model-spec.model.layers.6.attention.dim", "3", "unknown flag"},
-                {"llama3_debugmodel", "--model-spec.model.layers.0.feed-forward.w1.init-std", "nan", "'nan' is too small"},
+                {"llama3_debugmodel", "--model-spec.model.layers.0.feed-forward.w1.init-std", "nan", "'nan' is no number"},
                 {"llama3_debugmodel", "--model-spec.model.layers.0.attention.rope.theta", "0", "'0' is too small"},
                 {"llama3_debugmodel_float8", NULL, NULL, "--model-spec.converters float8"},
                 {"llama3_debugmodel_nvfp4", NULL, NULL, "--model-spec.converters nvfp4"},
