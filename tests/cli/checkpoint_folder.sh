@@ -7,7 +7,7 @@ set -euo pipefail
 ctitan=$1/bin/ctitan
 dir=$(mktemp -d)
 first=
-trap '[ -z "$first" ] || kill -9 $first 2>/dev/null; rm -rf "$dir"' EXIT
+trap '[ -z "$first" ] || kill -9 $first 2>/dev/null || true; rm -rf "$dir"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
 flags=(--module llama3 --config llama3_debugmodel --training.seq-len 16 --training.local-batch-size 1 --debug.seed 42
        --metrics.disable-color-printing --checkpoint.enable --checkpoint.interval 5)

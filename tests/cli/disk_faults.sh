@@ -11,7 +11,7 @@ fi
 ctitan=$1/bin/ctitan
 dir=$(mktemp -d)
 run=
-trap '[ -z "$run" ] || kill -9 $run 2>/dev/null; umount -l "$dir"/* 2>/dev/null; rm -rf "$dir"' EXIT
+trap '[ -z "$run" ] || kill -9 $run 2>/dev/null || true; umount -l "$dir"/* 2>/dev/null || true; rm -rf "$dir"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
 disk() { mkdir -p "$dir/$1" && mount -t tmpfs -o size="$2" none "$dir/$1"; }
 flags=(--module llama3 --config llama3_debugmodel --training.seq-len 16 --training.local-batch-size 1 --debug.seed 42 --metrics.disable-color-printing)
