@@ -67,7 +67,7 @@ static ct_status make_mesh(session *s, ct_err *err)
     const ct_place *place = ct_bootstrap_place(s->boot);
     const options *o = s->o;
     const int64_t others = o->data_parallel_replicate_degree * o->tensor_parallel_degree;
-    const int64_t shard = o->data_parallel_shard_degree < 1 ? cti_max_i64(1, place->world_size / others) : o->data_parallel_shard_degree;
+    const int64_t shard = o->data_parallel_shard_degree == -1 ? cti_max_i64(1, place->world_size / others) : o->data_parallel_shard_degree;
     const int64_t degree[CT_AXIS_COUNT] = {[CT_AXIS_PP] = 1, [CT_AXIS_DP_REPLICATE] = o->data_parallel_replicate_degree,
                                            [CT_AXIS_DP_SHARD] = shard, [CT_AXIS_CP] = 1, [CT_AXIS_TP] = o->tensor_parallel_degree, [CT_AXIS_EP] = 1};
     if (others * shard != place->world_size) {
@@ -146,7 +146,7 @@ static const char *rate_text(double bytes_per_s, char buf[32])
 static void print_ranks(const session *s, const cti_selftest_report *r, cti_str *out)
 {
     char link[32], sum[32], median[32];
-    cti_str_printf(out, "%d ranks over %s\n\n%6s  %-24s %14s %14s %14s\n", r->world_size, ct_comm_engine_name(s->groups[0].comm), "rank", "host",
+    cti_str_printf(out, "%d rank%s over %s\n\n%6s  %-24s %14s %14s %14s\n", r->world_size, r->world_size == 1 ? "" : "s", ct_comm_engine_name(s->groups[0].comm), "rank", "host",
                    "links, mean", "latency", "sums in memory");
     for (int k = 0; k < r->world_size; k++) {
         const cti_selftest_rank *rank = &r->ranks[k];

@@ -121,8 +121,9 @@ static ct_status check_states(const cti_trainer *t, const ct_ckpt *ckpt, ct_err 
                     ct_ckpt_find(ckpt, name) == NULL) {
                     return has_any ? CT_FAIL(err, CT_ERR_NOT_FOUND, "'%s' has no '%s': it was saved with another optimizer of this parameter "
                                              "(--checkpoint.exclude-from-loading optimizer,lr_scheduler begins its states anew)", ct_ckpt_path(ckpt), name)
-                                   : CT_FAIL(err, CT_ERR_NOT_FOUND, "'%s' holds weights only: it cannot be resumed from (use it as "
-                                             "--checkpoint.initial-load-path, or another --checkpoint.folder)", ct_ckpt_path(ckpt));
+                                   : CT_FAIL(err, CT_ERR_NOT_FOUND, "'%s' holds weights only, and no state of an optimizer (or SGD without "
+                                             "momentum saved it): it cannot be resumed from with this one (use it as --checkpoint.initial-load-path, or "
+                                             "another --checkpoint.folder)", ct_ckpt_path(ckpt));
                 }
             }
         }

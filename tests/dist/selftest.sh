@@ -17,7 +17,7 @@ count() { [ "$(grep -cE -- "$1" "$2")" = "$3" ] || fail "$(grep -cE -- "$1" "$2"
 
 # 1. All is well. One rank needs no launcher.
 "$bin" selftest "${sizes[@]}" >log 2>&1 || fail "one rank"
-says '^1 ranks over local$'
+says '^1 rank over local$'
 says '^every link, collective and ordered sum: right$'
 for n in 2 4; do
     "$bin" run --nproc_per_node $n selftest "${sizes[@]}" --output "table.$n" >log 2>&1 || fail "$n ranks"
@@ -101,6 +101,7 @@ refuse() { # refuse MESSAGE ARGS...
 refuse "^ctitan selftest: --sizes: numbers of bytes from 1 to 1073741824 are wanted, found '0'\$" --sizes 4,0
 refuse "^ctitan selftest: --sizes: 1 to 16 numbers are wanted, found 17\$" --sizes 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17
 refuse "the degrees 1 \(replicas\) x 1 \(shards\) x 3 \(tensor\) are not the 1 ranks" --tensor-parallel-degree 3
+refuse "the degrees 1 \(replicas\) x 0 \(shards\) x 1 \(tensor\) are not the 1 ranks" --data-parallel-shard-degree 0
 refuse "^--sises: there is no such option; nearest is --sizes" --sises 3
 refuse "^--engine: 'nccl' is none of auto, gloo, mpi" --engine nccl
 echo "selftest: right where all is right, names what is wrong"
