@@ -314,17 +314,22 @@ static void test_rope_frequencies(void **state)
     json_decref(json);
 }
 
+static int steps_to_run(void)
+{
+    const char *given = getenv("CT_PARITY_STEPS");
+    const long n = given != NULL ? strtol(given, NULL, 10) : 10;
+    assert_true(n >= 1 && n <= 10);
+    return (int)n;
+}
+
 static void test_every_level(void **state)
 {
     (void)state;
     json_t *json = recorded();
-    const char *given = getenv("CT_PARITY_STEPS");
-    const long n_steps = given != NULL ? strtol(given, NULL, 10) : 10;
-    assert_true(n_steps >= 1 && n_steps <= 10);
     for (int i = 0; i < cti_cpu_level_count(); i++) {
         const ct_backend *cpu = cti_cpu_backend_at(i);
         if (cpu != NULL) {
-            compare(json, cti_cpu_level_name(i), cpu, (int)n_steps);
+            compare(json, cti_cpu_level_name(i), cpu, steps_to_run());
         } else {
             printf("%s: not run, this CPU has no such instructions\n", cti_cpu_level_name(i));
         }
@@ -352,7 +357,7 @@ static void test_optimizers(void **state)
             best = cti_cpu_backend_at(i) != NULL ? cti_cpu_backend_at(i) : best;
             name = best == cti_cpu_backend_at(i) ? cti_cpu_level_name(i) : name;
         }
-        compare(json, name, best, 10);
+        compare(json, name, best, steps_to_run());
         json_decref(json);
     }
     optim = ADAMW;
