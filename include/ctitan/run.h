@@ -71,7 +71,7 @@ typedef struct ct_run_facts {
 /* What a step came to. */
 typedef struct ct_step_metrics {
     size_t size_bytes;          /* in: sizeof(ct_step_metrics) */
-    int64_t step;               /* its number, from 1 */
+    int64_t step;               /* its number, from 1; where the run went back, the checkpoint's */
     double loss;                /* mean over the step's labels that count, of all ranks; nats per token */
     double max_loss;            /* the largest mean of one rank */
     double grad_norm;           /* over all parameters, before clipping */
@@ -80,7 +80,8 @@ typedef struct ct_step_metrics {
     double tokens_per_second;   /* of this rank; in what a line of the log calls tps, time between lines counts too */
     int64_t tokens_seen;        /* by the run so far, over all ranks; padding counts */
     int64_t peak_memory_bytes;  /* of this process */
-    int32_t was_updated;        /* 0: loss or norm was not finite, training.max-nonfinite-steps allows that, nothing changed */
+    int32_t was_updated;        /* 0: loss or norm was not finite: nothing changed (training.max-nonfinite-steps), or the run went back to its
+                                 * newest checkpoint (training.max-rollbacks) */
     int32_t is_last;            /* 1: the next ct_run_step finds nothing to do */
 } ct_step_metrics;
 

@@ -215,7 +215,7 @@ static ct_step_metrics metrics_of(const cti_trainer *t, const cti_step_report *r
                              .tokens_per_second = (double)(t->global_batch * t->seq_len / t->mesh.world_size) / seconds,
                              .tokens_seen = t->tokens_seen,
                              .peak_memory_bytes = cti_peak_rss_bytes(),
-                             .was_updated = t->n_nonfinite == 0,
+                             .was_updated = report->was_updated,
                              .is_last = cti_trainer_is_done(t)};
 }
 

@@ -123,6 +123,7 @@ typedef struct cti_step_report {
     double loss, max_loss; /* over all data ranks: the step's, and the largest of one rank's mean */
     double grad_norm;
     int64_t spent_ns;      /* with waiting for data; without saving and validation */
+    bool was_updated;      /* false: loss or norm was not finite; passed over, or gone back to a checkpoint */
 } cti_step_report;
 
 /* Loads, and says from where; writes the seed checkpoint where one is asked for. Once. */

@@ -202,6 +202,7 @@ static ct_status step_and_tell(cti_trainer *t, cti_step_report *out, ct_err *err
         ct_err_prefix(err, "step %" PRId64, step);
     }
     CT_TRY(st);
+    out->was_updated = t->n_nonfinite == 0;
     if (is_logged) {
         log_step(t, step, out->loss, out->max_loss, out->grad_norm);
     }

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -220,6 +221,23 @@ static void stop_save_and_go_on(void **state)
     ct_run_close(&run);
 }
 
+/* A rate that ruins the weights at step 1: step 2 is not finite, goes back to step 1, and is not finite again. */
+static void going_back_is_told(void **state)
+{
+    (void)state;
+    ct_step_metrics m = {.size_bytes = sizeof m};
+    const settings s = WITH("--checkpoint.enable", "--checkpoint.interval=1", "--checkpoint.folder=back", "--optimizer.lr=1e30", "--training.max-rollbacks=1");
+    ct_err err = {0};
+    ct_run *run = open_run(&s, NULL);
+    assert_int_equal(ct_run_step(run, &m, NULL), CT_OK);
+    assert_true(m.step == 1 && m.was_updated == 1);
+    assert_int_equal(ct_run_step(run, &m, NULL), CT_OK);
+    assert_true(m.step == 1 && m.was_updated == 0 && m.is_last == 0 && !(m.loss < HUGE_VAL && m.grad_norm < HUGE_VAL) && m.seconds > 0.0);
+    assert_int_equal(ct_run_step(run, &m, &err), CT_ERR_NUMERIC);
+    assert_non_null(strstr(err.message, "step 2: loss is"));
+    ct_run_close(&run);
+}
+
 int main(void)
 {
     (void)snprintf(folder, sizeof folder, "/tmp/ct-library-XXXXXX");
@@ -227,7 +245,7 @@ int main(void)
         return 1;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_after_the_other), cmocka_unit_test(wrong_options), cmocka_unit_test(sizes),
-                                       cmocka_unit_test(stop_save_and_go_on)};
+                                       cmocka_unit_test(stop_save_and_go_on), cmocka_unit_test(going_back_is_told)};
     const int code = cmocka_run_group_tests(tests, NULL, NULL);
     return cti_remove_tree(folder, NULL) == CT_OK ? code : 1;
 }
