@@ -29,6 +29,8 @@
 #include "base/str.h"
 #include "config/sections.h"
 
+enum { CTI_MAX_PARAM_GROUPS = 64 }; /* of optimizer.param_groups */
+
 /* ---- problems -------------------------------------------------------------------------------------------------- */
 
 /* One line each, "--training.steps: '-3' is too small, wanted at least 1 steps". */

@@ -17,7 +17,6 @@ CT_MUST_CHECK ct_status cti_unknown_setting(ct_tree *tree, const cti_settings *s
 const char *cti_alias_path(const char *path);
 /* Short names of the optimizer's settings stand for those of every param group: the long path of group i; false where `whole` is none of a
  * group or has no room in buf. */
-enum { CTI_MAX_GROUPS = 64 };
 bool cti_alias_group_path(const char *whole, int32_t i, char *buf, size_t size);
 /* Whether groups have different values of `field`; then a problem was added: one value for all would undo what was set on purpose. */
 typedef struct cti_alias_group {

@@ -271,7 +271,7 @@ static ct_status fill_field(filler *f, ct_component *component, const ct_field *
 /* Param groups may be more or fewer than the registry function's: a new one begins as a copy of the first. */
 static ct_status fit_list(filler *f, ct_component *list, const cti_doc *value)
 {
-    if (list->n_children == 0 || list->children[0]->cls != &cti_param_group_class || value->n == 0 || value->n > 64) {
+    if (list->n_children == 0 || list->children[0]->cls != &cti_param_group_class || value->n == 0 || value->n > CTI_MAX_PARAM_GROUPS) {
         return CT_OK;
     }
     list->n_children = value->n < (size_t)list->n_children ? (int32_t)value->n : list->n_children;
@@ -291,7 +291,9 @@ static ct_status fill_list(filler *f, ct_component *list, const cti_doc *value)
 {
     CT_TRY(fit_list(f, list, value));
     if ((size_t)list->n_children != value->n) {
-        const char *sentence = ct_arena_printf(f->arena, f->err, "has %zu entries, wanted %" PRId32, value->n, list->n_children);
+        const bool is_groups = list->n_children > 0 && list->children[0]->cls == &cti_param_group_class;
+        const char *sentence = is_groups ? ct_arena_printf(f->arena, f->err, "has %zu entries, wanted 1 to %d", value->n, CTI_MAX_PARAM_GROUPS)
+                                         : ct_arena_printf(f->arena, f->err, "has %zu entries, wanted %" PRId32, value->n, list->n_children);
         return sentence == NULL ? CT_ERR_MEMORY : complain(f, value, list, "", sentence);
     }
     for (int32_t i = 0; i < list->n_children; i++) {
@@ -417,7 +419,7 @@ static bool field_at(const filler *f, const char *path, ct_component **out_of, c
 static ct_status fill_alias(filler *f, const char *whole, const cti_doc *key, const cti_doc *value, bool *out_is_known)
 {
     char path[128];
-    cti_alias_group groups[CTI_MAX_GROUPS];
+    cti_alias_group groups[CTI_MAX_PARAM_GROUPS];
     const ct_field *field, *first;
     ct_component *of;
     int32_t n = 0;
@@ -425,7 +427,7 @@ static ct_status fill_alias(filler *f, const char *whole, const cti_doc *key, co
     if (!*out_is_known) {
         return CT_OK;
     }
-    while (n < CTI_MAX_GROUPS && cti_alias_group_path(whole, n, path, sizeof path) && field_at(f, path, &of, &field) && field == first) {
+    while (n < CTI_MAX_PARAM_GROUPS && cti_alias_group_path(whole, n, path, sizeof path) && field_at(f, path, &of, &field) && field == first) {
         groups[n++].component = of;
     }
     if (n == 0) {

@@ -178,11 +178,11 @@ ct_status cti_setting_set_named(ct_tree *tree, const cti_settings *settings, con
                                 const char *const *tokens, size_t n_tokens, ct_source source, cti_problems *problems, ct_err *err)
 {
     const char *whole = find_exact(settings, path) == NULL ? cti_alias_path(path) : NULL;
-    const cti_setting *same[CTI_MAX_GROUPS];
-    cti_alias_group groups[CTI_MAX_GROUPS];
+    const cti_setting *same[CTI_MAX_PARAM_GROUPS];
+    cti_alias_group groups[CTI_MAX_PARAM_GROUPS];
     char buf[128];
     int32_t n = 0;
-    while (whole != NULL && n < CTI_MAX_GROUPS && cti_alias_group_path(whole, n, buf, sizeof buf)) {
+    while (whole != NULL && n < CTI_MAX_PARAM_GROUPS && cti_alias_group_path(whole, n, buf, sizeof buf)) {
         const cti_setting *s = find_exact(settings, buf);
         if (s == NULL || s->field != setting->field) {
             break;

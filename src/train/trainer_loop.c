@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "config/config.h"
 #include "train/trainer.h"
 
 static ct_status write_input(cti_trainer *t, ct_value_id value, const void *host, ct_err *err)
@@ -82,8 +83,8 @@ static ct_status feed_micro_batch(cti_trainer *t, int32_t index, float inv_token
 
 static ct_status feed_update(cti_trainer *t, int64_t step, ct_err *err)
 {
-    double lr[64];
-    CT_ASSERT(t->n_groups <= 64);
+    double lr[CTI_MAX_PARAM_GROUPS];
+    CT_ASSERT(t->n_groups <= CTI_MAX_PARAM_GROUPS);
     const double factor = ct_lr_factor(&t->schedule, step - 1);
     for (int32_t g = 0; g < t->n_groups; g++) {
         lr[g] = t->groups[g].lr * factor;

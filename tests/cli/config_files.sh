@@ -97,6 +97,7 @@ refused "${b}dump_folder: \"a\\\\0b\"\n" "bad.yaml:2:14: a text with a NUL chara
 refused "${b}activation_checkpoint: ful\n" \
     "bad.yaml:2:24: activation_checkpoint: 'ful' is none of selective, full, memory-budget, none (nearest: 'full')"
 refused "${b}model_spec: {flavor: 8B}\n" "bad.yaml:2:22: model_spec.flavor: is set by the registry function: choose another base"
+refused "${b}optimizer: {param_groups: [$(printf '{},%.0s' {1..65})]}\n" "bad.yaml:2:27: optimizer.param_groups: has 65 entries, wanted 1 to 64"
 refused "base: nowhere.yaml\n" "--config: 'nowhere.yaml' cannot be opened: No such file or directory (the base that bad.yaml:1:7 names)"
 refused "base: llama3_8c\n" "$("$bin" config --module llama3 --config llama3_8c 2>&1 | sed 's/^--config: /bad.yaml:1:7: base: /')"
 { # a billion laughs
