@@ -32,6 +32,9 @@
 CT_OP_LIST(CTI_SHAPE_DECLARE)
 #undef CTI_SHAPE_DECLARE
 
+/* For kernels of optimizers: (begin, end, group) triples inside n elements, of groups that there are; ERR_RANGE names the op and the segment. */
+CT_MUST_CHECK ct_status cti_check_segments(const char *op, const ct_i64_list *segments, int64_t n_elements, int64_t n_groups, ct_err *err);
+
 /* Ops whose FLOPs are worth counting. */
 #define CTI_FLOPS_LIST(X)   \
     X(matmul)               \

@@ -65,6 +65,18 @@ static ct_status want_segments(const cti_check *c, const ct_i64_list *segments, 
     return CT_OK;
 }
 
+ct_status cti_check_segments(const char *op, const ct_i64_list *segments, int64_t n_elements, int64_t n_groups, ct_err *err)
+{
+    for (int64_t i = 0; i + 2 < segments->n; i += 3) {
+        const int64_t *s = segments->items + i;
+        if (s[0] < 0 || s[1] < s[0] || s[1] > n_elements || s[2] < 0 || s[2] >= n_groups) {
+            return CT_FAIL(err, CT_ERR_RANGE, "%s: segment %" PRId64 " is [%" PRId64 ", %" PRId64 ") of group %" PRId64 ", there are %" PRId64
+                           " elements and %" PRId64 " groups", op, i / 3, s[0], s[1], s[2], n_elements, n_groups);
+        }
+    }
+    return CT_OK;
+}
+
 ct_status cti_shape_adamw(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
                           ct_value_spec *out_specs, ct_err *err)
 {

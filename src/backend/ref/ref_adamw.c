@@ -1,29 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* adamw (Loshchilov, Hutter 2019), in place. Each element in f64, each state rounded once; elements in no segment stay. */
 #include "backend/ref/ref.h"
+#include "ops/ops.h"
 
 static ct_status check_adamw(const ct_launch *launch, ct_err *err)
 {
     const ct_attrs_adamw *attrs = launch->attrs;
-    const int64_t n = cti_ref_numel(&launch->in[0]), groups = cti_ref_numel(&launch->in[4]);
+    const int64_t n = cti_ref_numel(&launch->in[0]);
+    int64_t groups = cti_ref_numel(&launch->in[4]);
     const int64_t step = *(const int64_t *)launch->in[5].data;
     if (step < 1) {
         return CT_FAIL(err, CT_ERR_RANGE, "adamw: step is %lld; steps count from 1", (long long)step);
     }
-    for (int64_t i = 0; i + 2 < attrs->segments.n; i += 3) {
-        const int64_t begin = attrs->segments.items[i], end = attrs->segments.items[i + 1];
-        const int64_t group = attrs->segments.items[i + 2];
-        if (begin < 0 || end < begin || end > n) {
-            return CT_FAIL(err, CT_ERR_RANGE, "adamw: segment %lld is [%lld, %lld), outside [0, %lld)", (long long)(i / 3),
-                           (long long)begin, (long long)end, (long long)n);
-        }
-        if (group < 0 || group >= groups || group >= attrs->beta1.n || group >= attrs->beta2.n || group >= attrs->eps.n ||
-            group >= attrs->weight_decay.n || (attrs->l2.n > 0 && group >= attrs->l2.n)) {
-            return CT_FAIL(err, CT_ERR_RANGE, "adamw: segment %lld has group %lld, outside [0, %lld)", (long long)(i / 3),
-                           (long long)group, (long long)groups);
-        }
+    const int64_t lists[] = {attrs->beta1.n, attrs->beta2.n, attrs->eps.n, attrs->weight_decay.n, attrs->l2.n > 0 ? attrs->l2.n : groups};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        groups = cti_min_i64(groups, lists[i]);
     }
-    return CT_OK;
+    return cti_check_segments("adamw", &attrs->segments, n, groups, err);
 }
 
 ct_status cti_ref_adamw(const ct_launch *launch, ct_err *err)

@@ -1,28 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* momentum and descend: the two halves of SGD, and of Muon around its newton_schulz. Each element in f64, each result rounded once. */
-#include <inttypes.h>
-
 #include "backend/ref/ref.h"
-
-/* Segments inside n elements, of groups that every list has. */
-static ct_status check_segments(const char *op, const ct_i64_list *segments, int64_t n, int64_t groups, ct_err *err)
-{
-    for (int64_t i = 0; i + 2 < segments->n; i += 3) {
-        const int64_t *s = segments->items + i;
-        if (s[0] < 0 || s[1] < s[0] || s[1] > n || s[2] < 0 || s[2] >= groups) {
-            return CT_FAIL(err, CT_ERR_RANGE, "%s: segment %" PRId64 " is [%" PRId64 ", %" PRId64 ") of group %" PRId64 ", there are %" PRId64
-                           " elements and %" PRId64 " groups", op, i / 3, s[0], s[1], s[2], n, groups);
-        }
-    }
-    return CT_OK;
-}
+#include "ops/ops.h"
 
 ct_status cti_ref_momentum(const ct_launch *launch, ct_err *err)
 {
     const ct_attrs_momentum *a = launch->attrs;
     const ct_tensor *m = &launch->in[0], *g = &launch->in[1], *p = &launch->in[2], *d = &launch->out[1];
     const int64_t n = cti_ref_numel(m);
-    CT_TRY(check_segments("momentum", &a->segments, n, a->momentum.n, err));
+    CT_TRY(cti_check_segments("momentum", &a->segments, n, a->momentum.n, err));
     for (int64_t k = 0; k < n; k++) {
         cti_ref_store(d, k, 0.0);
     }
@@ -51,7 +37,7 @@ ct_status cti_ref_descend(const ct_launch *launch, ct_err *err)
     if (*(const int32_t *)launch->in[3].data == 0) {
         return CT_OK;
     }
-    CT_TRY(check_segments("descend", &a->segments, cti_ref_numel(p), a->weight_decay.n, err));
+    CT_TRY(cti_check_segments("descend", &a->segments, cti_ref_numel(p), a->weight_decay.n, err));
     for (int64_t i = 0; i + 2 < a->segments.n; i += 3) {
         const int64_t *s = a->segments.items + i;
         const double lr = cti_ref_load(&launch->in[2], s[2]), keep = 1.0 - lr * a->weight_decay.items[s[2]], l2 = a->l2.items[s[2]];

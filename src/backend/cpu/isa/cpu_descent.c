@@ -1,22 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* momentum and descend: the two halves of SGD, and of Muon around its newton_schulz. Whole vectors and what is left at the end of a block take the
  * same operations: the bits of an element do not depend on where its segment is cut. */
-#include <inttypes.h>
-
 #include "backend/cpu/isa/cpu_kernel.h"
 #include "base/pool.h"
-
-static ct_status check_segments(const char *op, const ct_i64_list *segments, int64_t n, int64_t groups, ct_err *err)
-{
-    for (int64_t s = 0; s + 2 < segments->n; s += 3) {
-        const int64_t *seg = segments->items + s;
-        if (seg[0] < 0 || seg[1] < seg[0] || seg[1] > n || seg[2] < 0 || seg[2] >= groups) {
-            return CT_FAIL(err, CT_ERR_RANGE, "%s: segment %" PRId64 " is [%" PRId64 ", %" PRId64 ") of group %" PRId64 ", there are %" PRId64
-                           " elements and %" PRId64 " groups", op, s / 3, seg[0], seg[1], seg[2], n, groups);
-        }
-    }
-    return CT_OK;
-}
+#include "ops/ops.h"
 
 CTI_INLINE vf load_up_to(const float *p, int64_t n)
 {
@@ -94,7 +81,7 @@ ct_status CTI_CPU_FN(momentum)(const ct_launch *launch, ct_err *err)
     CT_TRY(check_floats("momentum", "output", launch->out, 2, err));
     const ct_attrs_momentum *attrs = launch->attrs;
     const int64_t n = t_numel(&launch->out[0]);
-    CT_TRY(check_segments("momentum", &attrs->segments, n, attrs->momentum.n, err));
+    CT_TRY(cti_check_segments("momentum", &attrs->segments, n, attrs->momentum.n, err));
     cti_pool_run(n, 2 * grain_of(1), momentum_span, (void *)launch); /* only read */
     return CT_OK;
 }
@@ -143,7 +130,7 @@ ct_status CTI_CPU_FN(descend)(const ct_launch *launch, ct_err *err)
     if (*(const int32_t *)launch->in[3].data == 0) {
         return CT_OK;
     }
-    CT_TRY(check_segments("descend", &attrs->segments, n, cti_min_i64(attrs->weight_decay.n, t_numel(&launch->in[2])), err));
+    CT_TRY(cti_check_segments("descend", &attrs->segments, n, cti_min_i64(attrs->weight_decay.n, t_numel(&launch->in[2])), err));
     cti_pool_run(n, 2 * grain_of(1), descend_span, (void *)launch); /* only read */
     return CT_OK;
 }
