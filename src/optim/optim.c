@@ -13,6 +13,19 @@ const char *ct_optim_family(ct_optim_kind kind)
     return kind == CT_OPTIM_SGD ? "sgd" : kind == CT_OPTIM_MUON ? "muon" : "";
 }
 
+const char *ct_optim_name(ct_optim_kind kind)
+{
+    static const char *const names[] = {[CT_OPTIM_ADAMW] = "AdamW", [CT_OPTIM_ADAM] = "Adam", [CT_OPTIM_SGD] = "SGD", [CT_OPTIM_MUON] = "Muon"};
+    return names[kind];
+}
+
+const char *ct_muon_adjust_name(ct_muon_adjust adjust)
+{
+    static const char *const names[] = {
+        [CT_MUON_ORIGINAL] = "original", [CT_MUON_MATCH_RMS_ADAMW] = "match_rms_adamw", [CT_MUON_SPECTRAL_UNCLAMPED] = "spectral_unclamped"};
+    return names[adjust];
+}
+
 ct_status ct_optim_match(const ct_optim_group *groups, int32_t n_groups, const char *const *names, int32_t n_names, int32_t *out_group_of,
                          int32_t *out_n, ct_err *err)
 {

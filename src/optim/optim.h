@@ -38,6 +38,9 @@ typedef struct ct_optim_group {
 
 /* Flat groups hold parameters of one family, which has one set of states: "" (Adam), "sgd", "muon". */
 const char *ct_optim_family(ct_optim_kind kind);
+/* As settings call them: "AdamW", "match_rms_adamw". */
+const char *ct_optim_name(ct_optim_kind kind);
+const char *ct_muon_adjust_name(ct_muon_adjust adjust);
 
 /* out_group_of[i]: the group of the parameter names[i]; out_n[group]: how many it has.
  * ERR_USAGE: a pattern is no regular expression, matches nothing that an earlier one left, or a parameter is matched by none. */

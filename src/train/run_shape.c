@@ -8,19 +8,23 @@
 
 #include "base/base.h"
 
+/* The settings' choices are these; DistMuon is another name of Muon. */
 static ct_optim_kind kind_of(const char *name)
 {
-    return strcmp(name, "Adam") == 0  ? CT_OPTIM_ADAM
-           : strcmp(name, "SGD") == 0 ? CT_OPTIM_SGD
-           : cti_ends_with(name, "Muon") ? CT_OPTIM_MUON
-                                         : CT_OPTIM_ADAMW;
+    ct_optim_kind kind = CT_OPTIM_ADAMW;
+    while (kind < CT_OPTIM_MUON && strcmp(name, ct_optim_name(kind)) != 0) {
+        kind++;
+    }
+    return kind;
 }
 
 static ct_muon_adjust adjust_of(const char *name)
 {
-    return strcmp(name, "match_rms_adamw") == 0      ? CT_MUON_MATCH_RMS_ADAMW
-           : strcmp(name, "spectral_unclamped") == 0 ? CT_MUON_SPECTRAL_UNCLAMPED
-                                                     : CT_MUON_ORIGINAL;
+    ct_muon_adjust adjust = CT_MUON_ORIGINAL;
+    while (adjust < CT_MUON_SPECTRAL_UNCLAMPED && strcmp(name, ct_muon_adjust_name(adjust)) != 0) {
+        adjust++;
+    }
+    return adjust;
 }
 
 static ct_status read_group(int32_t i, const cti_param_group_config *g, const cti_optimizer_kwargs_config *k, ct_optim_group *out, ct_err *err)

@@ -188,8 +188,6 @@ static ct_status pick_compute_dtype(cti_trainer *t, const ct_backend *backend, c
 /* "'betas': (0.9, 0.95), 'eps': 1e-08": what the optimizer of a group is told beside rate and decay. */
 static void group_numbers(const ct_optim_group *g, char *out, size_t size)
 {
-    static const char *const adjust[] = {
-        [CT_MUON_ORIGINAL] = "original", [CT_MUON_MATCH_RMS_ADAMW] = "match_rms_adamw", [CT_MUON_SPECTRAL_UNCLAMPED] = "spectral_unclamped"};
     char a[32], b[32], c[32], d[32];
     const char *nesterov = g->is_nesterov ? "True" : "False";
     switch (g->kind) {
@@ -203,7 +201,7 @@ static void group_numbers(const ct_optim_group *g, char *out, size_t size)
     case CT_OPTIM_MUON:
         (void)snprintf(out, size, "'momentum': %s, 'nesterov': %s, 'ns_coefficients': (%s, %s, %s), 'ns_steps': %" PRId64 ", 'adjust_lr_fn': '%s'",
                        cti_format_f64(g->momentum, a), nesterov, cti_format_f64(g->ns_coefficients[0], b),
-                       cti_format_f64(g->ns_coefficients[1], c), cti_format_f64(g->ns_coefficients[2], d), g->ns_steps, adjust[g->adjust]);
+                       cti_format_f64(g->ns_coefficients[1], c), cti_format_f64(g->ns_coefficients[2], d), g->ns_steps, ct_muon_adjust_name(g->adjust));
         break;
     }
 }
@@ -211,7 +209,6 @@ static void group_numbers(const ct_optim_group *g, char *out, size_t size)
 /* Each group with the number of parameters that it takes. */
 static ct_status log_optimizer(const cti_trainer *t, ct_err *err)
 {
-    static const char *const names[] = {[CT_OPTIM_ADAMW] = "AdamW", [CT_OPTIM_ADAM] = "Adam", [CT_OPTIM_SGD] = "SGD", [CT_OPTIM_MUON] = "Muon"};
     const ct_optim_spec spec = {.groups = t->groups, .n_groups = t->n_groups};
     int32_t *of = CT_NEW_ARRAY(t->alloc, int32_t, t->step->build.n_params + t->n_groups, err);
     if (of == NULL) {
@@ -223,7 +220,7 @@ static ct_status log_optimizer(const cti_trainer *t, ct_err *err)
         char lr[32], wd[32], numbers[256];
         const ct_optim_group *g = &t->groups[i];
         group_numbers(g, numbers, sizeof numbers);
-        CT_INFO(t->log, "Optimizer %s: %d params [%s] {'lr': %s, %s, 'weight_decay': %s}", names[g->kind], n[i], g->pattern, cti_format_f64(g->lr, lr),
+        CT_INFO(t->log, "Optimizer %s: %d params [%s] {'lr': %s, %s, 'weight_decay': %s}", ct_optim_name(g->kind), n[i], g->pattern, cti_format_f64(g->lr, lr),
                 numbers, cti_format_f64(g->weight_decay, wd));
     }
     ct_alloc_free(t->alloc, of);
