@@ -100,7 +100,7 @@ static void gloo_abort(void *ctx)
 static ct_status fail(cti_gloo_result result, int peer, int64_t timeout_ms, const char *text, ct_err *err)
 {
     if (result == CTI_GLOO_TIMEOUT) {
-        return CT_FAIL(err, CT_ERR_TIMEOUT, "rank %d did not answer within %" PRId64 " ms (%s)", peer, timeout_ms, text);
+        return CT_FAIL(err, CT_ERR_TIMEOUT, "rank %d did not answer within %" PRId64 " ms", peer, timeout_ms);
     }
     if (result == CTI_GLOO_PEER) {
         return CT_FAIL(err, CT_ERR_PEER, "rank %d is gone (%s)", peer, text);

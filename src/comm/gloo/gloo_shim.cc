@@ -8,16 +8,129 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <exception>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+using gloo::transport::UnboundBuffer;
 
 namespace {
+
+/* Gloo's own limit of a wait closes all connections before it returns: the others would see them broken, and blame this rank before it
+ * could say whom it waited for. So waits have no limit of Gloo's; this thread calls off those whose time is over, and leaves the
+ * connections to cti_gloo_abort. */
+class Deadlines {
+  public:
+    struct Wait {
+        Clock::time_point end;
+        UnboundBuffer *buffer; /* null: between two waits */
+        bool is_over;
+    };
+    using Handle = std::list<Wait>::iterator;
+
+    Deadlines() : thread_([this] { run(); }) {}
+
+    ~Deadlines()
+    {
+        {
+            const std::lock_guard<std::mutex> guard(lock_);
+            is_closing_ = true;
+        }
+        wake_.notify_one();
+        thread_.join();
+    }
+
+    Handle add(Clock::time_point end)
+    {
+        const std::lock_guard<std::mutex> guard(lock_);
+        const Handle wait = waits_.insert(waits_.end(), Wait{end, nullptr, false});
+        if (end < next_) { /* seldom: the limits of earlier calls end earlier */
+            wake_.notify_one();
+        }
+        return wait;
+    }
+
+    void remove(Handle wait)
+    {
+        const std::lock_guard<std::mutex> guard(lock_);
+        waits_.erase(wait);
+    }
+
+    /* While it lives, a wait on the buffer can be called off. */
+    class Scope {
+      public:
+        Scope(Deadlines &deadlines, Handle wait, UnboundBuffer *buffer) : deadlines_(deadlines), wait_(wait)
+        {
+            const std::lock_guard<std::mutex> guard(deadlines_.lock_);
+            wait_->buffer = wait_->is_over ? nullptr : buffer;
+            buffer_ = wait_->buffer;
+        }
+        ~Scope()
+        {
+            const std::lock_guard<std::mutex> guard(deadlines_.lock_);
+            wait_->buffer = nullptr;
+        }
+        Scope(const Scope &) = delete;
+        Scope &operator=(const Scope &) = delete;
+
+        UnboundBuffer *buffer() const
+        {
+            return buffer_;
+        }
+
+      private:
+        Deadlines &deadlines_;
+        Handle wait_;
+        UnboundBuffer *buffer_;
+    };
+
+  private:
+    void run()
+    {
+        std::unique_lock<std::mutex> guard(lock_);
+        while (!is_closing_) {
+            const auto now = Clock::now();
+            next_ = Clock::time_point::max();
+            for (Wait &wait : waits_) {
+                if (wait.end <= now) {
+                    /* Again after a while: flags of Gloo's are of one wait, and may be taken by one that had ended. */
+                    wait.is_over = true;
+                    next_ = now + milliseconds(20);
+                    if (wait.buffer != nullptr) {
+                        wait.buffer->abortWaitRecv();
+                        wait.buffer->abortWaitSend();
+                    }
+                } else if (wait.end < next_) {
+                    next_ = wait.end;
+                }
+            }
+            if (next_ == Clock::time_point::max()) {
+                wake_.wait(guard);
+            } else {
+                wake_.wait_until(guard, next_);
+            }
+        }
+    }
+
+    std::mutex lock_;
+    std::condition_variable wake_;
+    std::list<Wait> waits_;
+    Clock::time_point next_ = Clock::time_point::max(); /* when the thread looks next */
+    bool is_closing_ = false;
+    std::thread thread_; /* last: it uses the others */
+};
+
+class TimeOver {};
+
+const milliseconds no_limit = std::chrono::hours(24 * 365); /* this Gloo takes 0 for "at once" */
 
 class StoreFailed : public std::exception {
   public:
@@ -112,6 +225,8 @@ template <class Function> cti_gloo_result guarded(char *text, size_t size, Funct
     } catch (const StoreFailed &e) {
         say(text, size, e.what());
         return CTI_GLOO_FAILED;
+    } catch (const TimeOver &) {
+        return CTI_GLOO_TIMEOUT;
     } catch (const gloo::IoException &e) {
         say(text, size, e.what());
         return kind_of(e.what());
@@ -133,6 +248,7 @@ struct cti_gloo {
     std::shared_ptr<Store> store;
     std::shared_ptr<gloo::transport::Device> device;
     std::shared_ptr<gloo::rendezvous::Context> context;
+    Deadlines deadlines;
     std::mutex abort_lock;
     bool aborted = false;
 };
@@ -186,13 +302,9 @@ extern "C" cti_gloo_result cti_gloo_exchange(cti_gloo *gloo, const int *world_ra
                                              char *text, size_t text_size)
 {
     *out_peer = -1;
-    return guarded(text, text_size, [&] {
-        const auto deadline = std::chrono::steady_clock::now() + milliseconds(timeout_ms);
-        const auto left = [&] {
-            const auto ms = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
-            return ms.count() > 1 ? ms : milliseconds(1);
-        };
-        std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> buffers;
+    const auto wait = gloo->deadlines.add(Clock::now() + milliseconds(timeout_ms));
+    const cti_gloo_result result = guarded(text, text_size, [&] {
+        std::vector<std::unique_ptr<UnboundBuffer>> buffers;
         buffers.reserve(static_cast<size_t>(n));
         for (int i = 0; i < n; i++) {
             const ct_comm_message &m = messages[i];
@@ -206,11 +318,13 @@ extern "C" cti_gloo_result cti_gloo_exchange(cti_gloo *gloo, const int *world_ra
         }
         for (int i = 0; i < n; i++) {
             *out_peer = world_ranks[messages[i].peer];
-            if (messages[i].is_send) {
-                (void)buffers[static_cast<size_t>(i)]->waitSend(left());
-            } else {
-                (void)buffers[static_cast<size_t>(i)]->waitRecv(left());
+            const Deadlines::Scope scope(gloo->deadlines, wait, buffers[static_cast<size_t>(i)].get());
+            UnboundBuffer *buffer = scope.buffer(); /* null: the time is over */
+            if (buffer == nullptr || !(messages[i].is_send ? buffer->waitSend(no_limit) : buffer->waitRecv(no_limit))) {
+                throw TimeOver();
             }
         }
     });
+    gloo->deadlines.remove(wait);
+    return result;
 }
