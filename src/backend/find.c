@@ -46,6 +46,11 @@ ct_status ct_backend_check(const ct_backend *b, ct_err *err)
         return CT_FAIL(err, CT_ERR_PLUGIN, "a backend has no %s", b->kernels == NULL ? "kernel table" : "name");
     }
     CT_TRY(check_functions(b, err));
+    const int n_of_device = (b->device_count != NULL) + (b->stream != NULL) + (b->event_record != NULL) + (b->stream_wait != NULL);
+    if (n_of_device != 0 && n_of_device != 4) {
+        return CT_FAIL(err, CT_ERR_PLUGIN, "backend '%s' has %d of device_count(), stream(), event_record() and stream_wait(): all or none are wanted",
+                       b->name, n_of_device);
+    }
     for (int32_t op = 0; op < CT_OP_COUNT; op++) {
         const ct_kernel *k = &b->kernels[op];
         if ((k->run != NULL) == (k->why_not != NULL)) {
