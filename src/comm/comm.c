@@ -292,6 +292,11 @@ const char *ct_comm_engine_name(const ct_comm *comm)
     return comm->world->engine->name;
 }
 
+const char *ct_comm_device(const ct_comm *comm)
+{
+    return comm->world->engine->device;
+}
+
 void ct_comm_set_timeout(ct_comm *comm, int64_t timeout_ms)
 {
     pthread_mutex_lock(&comm->world->lock);

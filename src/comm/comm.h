@@ -108,6 +108,7 @@ int ct_comm_size(const ct_comm *comm);                     /* of this group */
 int ct_comm_world_rank_of(const ct_comm *comm, int rank);  /* of member `rank` of this group */
 const char *ct_comm_name(const ct_comm *comm);             /* "world" or the name given to split */
 const char *ct_comm_engine_name(const ct_comm *comm);      /* "local", "gloo", "mpi" */
+const char *ct_comm_device(const ct_comm *comm);           /* the backend in whose memory calls work; NULL: the host's */
 /* What this rank does now, for the table that names ranks that hang: step of training (below 0: unchanged) and a word of at most 15
  * bytes ("step", "saving"; "": unchanged). Cheap. */
 void ct_comm_note(ct_comm *comm, int64_t step, const char *what);

@@ -11,7 +11,7 @@
 
 #include "comm/comm.h"
 
-#define CT_COMM_ABI 1u
+#define CT_COMM_ABI 2u
 
 /* What an engine is told of a group. */
 typedef struct ct_comm_group_desc {
@@ -35,6 +35,7 @@ typedef struct ct_comm_engine {
     uint32_t size_bytes; /* sizeof(ct_comm_engine) */
     const char *name;
     int max_world_size; /* 1: one process only; 0: any */
+    const char *device; /* the backend in whose memory it works, and on whose streams: "npu"; NULL: host memory, no streams */
 
     /* Required. Connects the ranks of boot; *out_ctx is handed to every other call. */
     ct_status (*open)(const ct_alloc *alloc, ct_bootstrap *boot, int64_t timeout_ms, void **out_ctx, ct_err *err);

@@ -33,13 +33,13 @@ ct_status ct_comm_call_run(const ct_comm_call *c, ct_err *err)
     ct_status st = CT_OK;
     switch (c->kind) {
     case CT_COMM_ALL_GATHER:
-        st = ct_comm_all_gather(c->comm, c->in, c->out, c->count, c->dtype, NULL, err);
+        st = ct_comm_all_gather(c->comm, c->in, c->out, c->count, c->dtype, c->stream, err);
         break;
     case CT_COMM_REDUCE_SCATTER:
-        st = ct_comm_reduce_scatter(c->comm, c->in, c->out, c->count, c->dtype, c->reduce, NULL, err);
+        st = ct_comm_reduce_scatter(c->comm, c->in, c->out, c->count, c->dtype, c->reduce, c->stream, err);
         break;
     case CT_COMM_ALL_REDUCE:
-        st = ct_comm_all_reduce(c->comm, c->in, c->out, c->count, c->dtype, c->reduce, NULL, err);
+        st = ct_comm_all_reduce(c->comm, c->in, c->out, c->count, c->dtype, c->reduce, c->stream, err);
         break;
     case CT_COMM_BROADCAST:
     case CT_COMM_ALL_TO_ALL:

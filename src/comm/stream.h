@@ -12,8 +12,7 @@
  *
  * Where an engine's calls block (local, gloo, mpi) the stream is a thread. It is the only one that uses the groups of its calls (one
  * thread at a time per group: comm.h), so whoever starts calls on a group here runs none in line on it; another group of the same ranks
- * serves those. An engine that enqueues on a device (NCCL, HCCL) needs no thread: its start makes the device's stream of communication wait
- * for that of computation and enqueues, its wait does the reverse; what callers say is the same. No such engine exists yet.
+ * serves those. Calls of an engine that enqueues on a device need no thread: the runtime orders the device's two streams by events.
  */
 #ifndef CT_COMM_STREAM_H
 #define CT_COMM_STREAM_H
@@ -30,6 +29,7 @@ typedef struct ct_comm_call {
     ct_dtype dtype;
     ct_reduce_op reduce;
     const char *what; /* borrowed: the node that errors name; NULL: they name none */
+    void *stream;     /* of the device that the engine works on; NULL for host engines */
 } ct_comm_call;
 
 /* Here and now. Fails as the function of comm.h does; ERR_UNSUPPORTED for another kind. */

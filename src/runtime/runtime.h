@@ -32,7 +32,8 @@ typedef struct ct_runtime_layout {
 typedef struct ct_runtime ct_runtime;
 
 /* comms[axis]: the group of each mesh axis of degree above 1, NULL else; borrowed. Nodes of stream 1 run on groups of the same ranks that
- * this makes ("dp_shard.beside"), on a stream of collectives (comm/stream.h), which exists where a graph has such nodes. The block is zeroed. */
+ * this makes ("dp_shard.beside"), on a stream of collectives (comm/stream.h), which exists where a graph has such nodes; on a device, on its
+ * stream 1. Groups must work in the backend's memory. The block is zeroed. */
 CT_MUST_CHECK ct_status ct_runtime_create(const ct_alloc *alloc, const ct_backend *backend, void *device,
                                           const ct_runtime_layout *layout, ct_comm *const comms[CT_MAX_AXES],
                                           ct_runtime **out_runtime, ct_err *err);
@@ -47,7 +48,8 @@ CT_MUST_CHECK ct_status ct_runtime_read(ct_runtime *rt, int32_t graph, ct_value_
 CT_MUST_CHECK ct_status ct_runtime_write_at(ct_runtime *rt, int64_t offset, const void *host, size_t bytes, ct_err *err);
 CT_MUST_CHECK ct_status ct_runtime_read_at(ct_runtime *rt, int64_t offset, void *host, size_t bytes, ct_err *err);
 
-/* Runs one program of one graph, in order, and returns when all of it has ended, nodes of stream 1 too. Errors name the node. */
+/* Runs one program of one graph, in order, and returns when all of it has ended, nodes of stream 1 too; on a device, when all of it is enqueued
+ * (reads and ct_runtime_synchronize wait for it, and tell faults). Errors name the node. */
 CT_MUST_CHECK ct_status ct_runtime_run(ct_runtime *rt, int32_t graph, ct_program_id program, ct_err *err);
 
 /* What a hook is told of a run. Nodes of stream 0 and starts and waits come in their order; what stream 1 did comes at the program's end. */

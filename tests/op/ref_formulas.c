@@ -18,14 +18,14 @@
 
 static ct_tensor t(void *data, ct_dtype dtype, int ndim, int64_t d0, int64_t d1, int64_t d2)
 {
-    return (ct_tensor){data, dtype, ndim, {d0, d1, d2}};
+    return (ct_tensor){.data = data, .dtype = dtype, .ndim = ndim, .dims = {d0, d1, d2}};
 }
 
 static void run(ct_op_id op, const ct_tensor *in, int n_in, const ct_tensor *out, int n_out, const void *attrs)
 {
     static double workspace[1 << 16];
     const ct_kernel *k = &ct_backend_ref()->kernels[op];
-    ct_launch l = {in, n_in, out, n_out, attrs, NULL, 0, NULL};
+    ct_launch l = {.in = in, .n_in = n_in, .out = out, .n_out = n_out, .attrs = attrs};
     ct_err err = {0};
     if (k->workspace_bytes != NULL) {
         l.workspace_bytes = k->workspace_bytes(&l);
