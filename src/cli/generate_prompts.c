@@ -133,6 +133,7 @@ ct_status cti_prompts_add_lines(cti_prompts *p, const char *path, ct_err *err)
     cti_str text = {.alloc = p->alloc}, place = {.alloc = p->alloc};
     ct_status st = read_all(p->alloc, path, &text, err);
     const char *at = cti_str_text(&text), *end = at + text.len;
+    at += strncmp(at, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* a byte order mark */
     const size_t before = p->n;
     for (int64_t number = 1; st == CT_OK && at < end; number++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));

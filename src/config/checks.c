@@ -69,6 +69,60 @@ static bool nesterov_has_momentum(cti_check_run *r)
     return true;
 }
 
+/* Who takes what. An option that is set and that no group's optimizer takes has no meaning; PyTorch's optimizers refuse it, too. (One flag sets all
+ * groups, so a group may well hold what is another's.) */
+static const struct {
+    const char *field, *optimizers; /* suffixes of the names that take it */
+} optimizer_options[] = {
+    {"betas", "AdamW Adam"}, {"eps", "AdamW Adam Muon"}, {"momentum", "SGD Muon"},  {"nesterov", "SGD Muon"},
+    {"ns_steps", "Muon"},    {"ns_coefficients", "Muon"}, {"adjust_lr_fn", "Muon"},
+};
+
+static bool takes(const char *optimizers, const char *name)
+{
+    char one[16];
+    for (const char *at = optimizers; *at != '\0'; at += strspn(at, " ")) {
+        const size_t n = strcspn(at, " ");
+        (void)snprintf(one, sizeof one, "%.*s", (int)n, at);
+        if (cti_str_eq(name, one) || (cti_str_eq(one, "Muon") && cti_ends_with(name, one))) {
+            return true;
+        }
+        at += n;
+    }
+    return false;
+}
+
+static bool some_group_takes(const cti_check_run *r, const char *optimizers)
+{
+    const char *name;
+    for (int32_t i = 0; kwargs_at(r, i, &name) != NULL; i++) {
+        if (takes(optimizers, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool options_are_the_optimizers(cti_check_run *r)
+{
+    const char *name;
+    for (int32_t i = 0; kwargs_at(r, i, &name) != NULL; i++) {
+        const ct_component *kwargs = ct_component_child(group_at(r, i), "optimizer_kwargs");
+        for (size_t k = 0; k < sizeof optimizer_options / sizeof optimizer_options[0]; k++) {
+            const ct_field *field = ct_field_find(kwargs->cls->fields, (size_t)kwargs->cls->n_fields, optimizer_options[k].field);
+            CT_ASSERT(field != NULL);
+            ct_err ignored = {0};
+            const char *text = ct_field_text(field, kwargs->values, ct_tree_arena(r->tree), &ignored);
+            if (kwargs->sources[field - kwargs->cls->fields] > CT_SOURCE_REGISTRY && !some_group_takes(r, optimizer_options[k].optimizers) &&
+                text != NULL && !cti_str_eq(text, field->default_text)) {
+                cti_str_printf(r->detail, "%s %s of group %" PRId32 ", which is %s's", field->name, text, i, name);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 static bool coefficients_are_three(cti_check_run *r)
 {
     const char *name;
@@ -164,6 +218,8 @@ static const cti_check checks[] = {
     {"coefficients_are_three", "optimizer.param_groups.0.optimizer_kwargs.ns_coefficients", coefficients_are_three, "wanted three numbers"},
     {"nesterov_has_momentum", "optimizer.param_groups.0.optimizer_kwargs.nesterov optimizer.param_groups.0.optimizer_kwargs.momentum",
      nesterov_has_momentum, "there is nothing to look ahead along without momentum"},
+    {"options_are_the_optimizers", "optimizer.param_groups.0.optimizer_name", options_are_the_optimizers,
+     "an option that this optimizer does not have; leave it out, or take the optimizer that has it (docs/optimizers.md)"},
     {"muon_has_whole_matrices", "optimizer.param_groups.0.optimizer_name parallelism.tensor_parallel_degree", muon_has_whole_matrices,
      "Muon takes whole matrices, tensor parallelism cuts them: set --parallelism.tensor-parallel-degree 1 (FSDP, HSDP and DDP work), or take AdamW"},
     {"rollback_has_checkpoints", "training.max_rollbacks checkpoint.enable checkpoint.load_only", rollback_has_checkpoints,
@@ -284,7 +340,8 @@ ct_status cti_checks_run(ct_tree *tree, ct_component *root, int64_t world_size, 
     cti_str line = {.alloc = problems->text.alloc};
     cti_settings settings;
     CT_TRY(cti_settings_list(tree, root, &settings, err));
-    cti_check_run r = {.root = root,
+    cti_check_run r = {.tree = tree,
+             .root = root,
              .world = world_size,
              .training = CTI_SECTION(root, "training", training),
              .parallelism = CTI_SECTION(root, "parallelism", parallelism),

@@ -9,6 +9,7 @@
 #include "config/config_internal.h"
 
 typedef struct cti_check_run {
+    ct_tree *tree;
     ct_component *root;
     int64_t world; /* 0: not known */
     const cti_training_config *training;

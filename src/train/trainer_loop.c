@@ -138,6 +138,8 @@ ct_status cti_trainer_step(cti_trainer *t, double *out_loss, double *out_norm, c
     CT_TRY(ct_runtime_read(t->engine->runtime, 0, t->step->optim.loss, out_loss, sizeof *out_loss, err));
     CT_TRY(ct_runtime_read(t->engine->runtime, 0, t->step->optim.norm, out_norm, sizeof *out_norm, err));
     CT_TRY(ct_runtime_read(t->engine->runtime, 0, t->step->optim.go, &go, sizeof go, err));
+    *out_loss = isnan(*out_loss) ? (double)NAN : *out_loss; /* its sign says nothing, and would be printed */
+    *out_norm = isnan(*out_norm) ? (double)NAN : *out_norm;
     t->n_nonfinite = go ? 0 : t->n_nonfinite + 1;
     const int64_t may_be = CTI_SECTION(t->root, "training", training)->max_nonfinite_steps;
     if (!go && t->n_nonfinite > may_be) {

@@ -83,7 +83,7 @@ gen --prompts lines.txt --temperature 0 --max-new-tokens 5 --json-lines >a
 [ "$(wc -l <a)" = 4 ] || fail "4 lines in, $(wc -l <a) out"
 gen --prompts - --temperature 0 --max-new-tokens 5 --json-lines <lines.txt >b
 cmp a b
-printf '"one"\n{"prompt": ""}\n{"prompt": "two", "id": 7}\n"last without an end"\n' >lines.jsonl
+printf '\357\273\277"one"\n{"prompt": ""}\n{"prompt": "two", "id": 7}\n"last without an end"\n' >lines.jsonl
 gen --prompts lines.jsonl --temperature 0 --max-new-tokens 5 --json-lines >b
 cmp a b
 

@@ -77,6 +77,8 @@ refused() { # PATTERN EXIT ARGS...
 refused "Muon takes matrices, 'layers.0.attention_norm.weight' has 1 dims" 2 --config llama3_debugmodel --optimizer.name Muon
 refused "'Sgd'.*SGD" 2 --config llama3_debugmodel --optimizer.name Sgd
 refused 'nothing to look ahead along without momentum' 2 --config llama3_debugmodel --optimizer.name SGD --optimizer.param-groups.0.optimizer-kwargs.nesterov true
+refused "option that this optimizer does not have.*(betas .* of group 0, which is SGD's)" 2 --config llama3_debugmodel --optimizer.name SGD --optimizer.param-groups.0.optimizer-kwargs.betas 0.9 0.99
+refused "momentum 0.9 of group 0, which is AdamW's" 2 --config llama3_debugmodel --optimizer.param-groups.0.optimizer-kwargs.momentum 0.9
 refused 'wanted three numbers' 2 --config llama3_debugmodel --optimizer.param-groups.0.optimizer-kwargs.ns-coefficients 3 2
 code=0
 "$bin" plan --module llama3 --config muon.yaml --ranks 2 --parallelism.tensor-parallel-degree 2 >out 2>&1 || code=$?
