@@ -108,11 +108,11 @@
     O(Exp, CTI_T self, CTI_T out) \
     O(Log, CTI_T self, CTI_T out) \
     O(Sqrt, CTI_T self, CTI_T out) \
-    O(Minimum, CTI_T self, CTI_T other, CTI_T out) \
     O(Maximum, CTI_T self, CTI_T other, CTI_T out) \
     O(IsFinite, CTI_T self, CTI_T out) \
     O(LogicalAnd, CTI_T self, CTI_T other, CTI_T out) \
     O(NeScalar, CTI_T self, CTI_S other, CTI_T out) \
+    O(LtScalar, CTI_T self, CTI_S other, CTI_T out) \
     O(GeScalar, CTI_T self, CTI_S other, CTI_T out) \
     O(SWhere, CTI_T condition, CTI_T self, CTI_T other, CTI_T out) \
     O(Cast, CTI_T self, aclDataType dtype, CTI_T out) \
@@ -130,6 +130,7 @@
     O(NLLLossBackward, CTI_T gradOutput, CTI_T self, CTI_T target, CTI_T weight, int64_t reduction, int64_t ignoreIndex, \
       CTI_T totalWeight, CTI_T out) \
     O(ReduceSum, CTI_T self, const aclIntArray *dims, bool keepDims, aclDataType dtype, CTI_T out) \
+    O(LinalgVectorNorm, CTI_T self, CTI_S ord, const aclIntArray *dims, bool keepDims, aclDataType dtype, CTI_T out) \
     O(LogSumExp, CTI_T self, const aclIntArray *dim, bool keepDim, CTI_T out) \
     O(ApplyAdamWV2, CTI_T varRef, CTI_T mRef, CTI_T vRef, CTI_T maxGradNormOptionalRef, CTI_T grad, CTI_T step, float lr, float beta1, \
       float beta2, float weightDecay, float eps, bool amsgrad, bool maximize) \

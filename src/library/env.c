@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "backend/cpu/cpu.h"
+#include "backend/npu/npu.h"
 #include "backend/ref/ref.h"
 #include "base/base.h"
 #include "library/library.h"
@@ -10,9 +11,10 @@
 
 const ct_backend *const *cti_backends(void)
 {
-    static const ct_backend *list[3];
+    static const ct_backend *list[4];
     list[0] = ct_backend_cpu();
     list[1] = ct_backend_ref();
+    list[2] = ct_backend_npu();
     return list;
 }
 
