@@ -12,7 +12,7 @@
  *   backend/find.c        ct_backend_check, ct_backend_find, ct_kernel_find, cti_node_dtype, cti_launch_dtype
  *   backend/matrix.c      the support matrix as text
  *   backend/host_memory.h device memory of host backends
- *   backend/ref/          the oracle       backend/cpu/  the fast one       backend/null/  computes nothing
+ *   backend/ref/          the oracle       backend/cpu/  the fast one       backend/null/  computes nothing       backend/npu/  Ascend
  */
 #ifndef CTI_BACKEND_BACKEND_H
 #define CTI_BACKEND_BACKEND_H

@@ -339,7 +339,7 @@ static ct_status event_of(cti_npu_device *dev, int32_t number, aclrtEvent *out, 
 static ct_status event_record(void *device, int32_t number, void *stream, ct_err *err)
 {
     cti_npu_device *dev = device;
-    aclrtEvent event;
+    aclrtEvent event = NULL;
     CT_TRY(cti_npu_enter(dev, err));
     CT_TRY(event_of(dev, number, &event, err));
     ACL_TRY(dev, dev->cann->aclrtRecordEvent(event, cti_npu_stream(dev, stream)), err, "aclrtRecordEvent");

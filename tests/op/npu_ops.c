@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rooms: backend/npu cann backend/ref backend ops ir mesh base */
+/* labels: slow */
+/* Every kernel of the npu backend, over the doubles of CANN's libraries (tests/fake/cann), against the reference. */
+#include "op/harness.h"
+
+#include <unistd.h>
+
+#include "backend/npu/npu.h"
+#include "backend/ref/ref.h"
+
+static const char *only; /* an op's name: no other runs */
+
+static void all_ops(void **state)
+{
+    (void)state;
+    int n_cases = 0, n_kernels = 0;
+    for (int32_t op = 0; op < CT_OP_COUNT; op++) {
+        const ct_kernel *kernel = &ct_backend_npu()->kernels[op];
+        if (kernel->run == NULL || (only != NULL && strcmp(only, ct_op_row(op)->name) != 0)) {
+            continue;
+        }
+        const int n = op_check_op(ct_backend_npu(), ct_backend_ref(), op, 7);
+        assert_true(n > 0);
+        print_message("%s: %d cases\n", ct_op_row(op)->name, n);
+        n_cases += n;
+        n_kernels++;
+    }
+    print_message("%d kernels, %d cases\n", n_kernels, n_cases);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_ops)};
+    if (access(CT_BINARY_DIR "/fake_cann/lib64/libopapi.so", R_OK) != 0) {
+        (void)printf("skipped: this build has no doubles of CANN's libraries\n");
+        return 77;
+    }
+    only = argc > 1 ? argv[1] : NULL;
+    assert_int_equal(setenv("ASCEND_HOME_PATH", CT_BINARY_DIR "/fake_cann", 1), 0);
+    ct_backend_npu_set_deterministic(true);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
