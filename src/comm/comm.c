@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "comm/comm_internal.h"
 
-enum { DEFAULT_TIMEOUT_MS = 300000, BLAME_WAIT_MS = 2000 };
+enum { DEFAULT_TIMEOUT_MS = 300000 };
 
 const char *ct_comm_op_name(ct_comm_op op)
 {
@@ -65,7 +65,9 @@ static ct_status make_group(cti_comm_world *world, const char *name, const int *
                                       .world_ranks = comm->world_ranks,
                                       .size = n,
                                       .rank = rank,
-                                      .id = group_id(name, world_ranks, n)};
+                                      .id = group_id(name, world_ranks, n),
+                                      .is_world = world->groups == NULL,
+                                      .is_deterministic = world->is_deterministic};
     *out = comm;
     return CT_OK;
 }
@@ -115,13 +117,17 @@ static void close_group(ct_comm *comm)
             break;
         }
     }
+    world->first_enqueued.comm = world->first_enqueued.comm == comm ? NULL : world->first_enqueued.comm;
+    world->last_enqueued.comm = world->last_enqueued.comm == comm ? NULL : world->last_enqueued.comm;
     pthread_mutex_unlock(&world->lock);
 }
 
 static void free_world(cti_comm_world *world)
 {
     world->engine->close(world->ctx);
-    cti_recorder_destroy(&world->recorder);
+    if (!world->shares_recorder) {
+        cti_recorder_destroy(&world->recorder);
+    }
     (void)pthread_mutex_destroy(&world->lock);
     ct_alloc_free(world->alloc, world);
 }
@@ -136,7 +142,8 @@ static ct_status make_world_group(cti_comm_world *world, const ct_place *place, 
         ranks[r] = r;
     }
     ct_comm *comm = NULL;
-    ct_status st = make_group(world, "world", ranks, place->world_size, place->rank, &comm, err);
+    const char *name = world->engine->device != NULL ? world->engine->name : "world"; /* beside the host's world, in what is recorded */
+    ct_status st = make_group(world, name, ranks, place->world_size, place->rank, &comm, err);
     ct_alloc_free(world->alloc, ranks);
     CT_TRY(st);
     st = open_group(comm, err);
@@ -176,8 +183,12 @@ ct_status ct_comm_world_create(const ct_alloc *alloc, const struct ct_comm_engin
     world->boot = boot;
     world->timeout_ms = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
     (void)pthread_mutex_init(&world->lock, NULL);
+    world->is_deterministic = options != NULL && options->is_deterministic;
     ct_status st = CT_OK;
-    if (options != NULL && options->n_records > 0 && place->world_size > 1) {
+    if (options != NULL && options->record_with != NULL) {
+        world->recorder = options->record_with->world->recorder;
+        world->shares_recorder = true;
+    } else if (options != NULL && options->n_records > 0 && place->world_size > 1) {
         st = cti_recorder_create(alloc, place, engine->name, options->n_records, options->record_path != NULL ? options->record_path : "",
                                  options->version != NULL ? options->version : "", &world->recorder, err);
         cti_recorder_limit(world->recorder, world->timeout_ms);
@@ -352,58 +363,6 @@ void cti_comm_push(cti_comm_call *call, bool is_send, int peer, const void *data
     *counter += (int64_t)size_bytes;
 }
 
-/* The first rank that notices a loss writes it to the store before it closes its connections; whoever notices only that,
- * reads there who was first. So all ranks name the same culprit. */
-static void find_first_cause(ct_bootstrap *boot, char *text, size_t size)
-{
-    int64_t n;
-    void *value = NULL;
-    size_t value_size;
-    if (ct_bootstrap_add(boot, "comm/n_broken", 1, &n, NULL) != CT_OK) {
-        return;
-    }
-    if (n == 1) {
-        ct_status st = ct_bootstrap_set(boot, "comm/broken", text, strlen(text), NULL);
-        (void)st; /* where it fails the others know less, and still that we are gone */
-    } else if (ct_bootstrap_get(boot, "comm/broken", BLAME_WAIT_MS, &value, &value_size, NULL) == CT_OK) {
-        (void)snprintf(text, size, "%.480s", (const char *)value);
-        ct_alloc_free(ct_bootstrap_alloc(boot), value);
-    }
-}
-
-static void break_world(cti_comm_world *world, ct_status status, const char *text)
-{
-    char cause[sizeof world->broken_text];
-    (void)snprintf(cause, sizeof cause, "%.500s", text);
-    pthread_mutex_lock(&world->lock);
-    bool first = world->broken == CT_OK;
-    if (first) {
-        world->broken = status;
-        memcpy(world->broken_text, cause, sizeof cause);
-    }
-    pthread_mutex_unlock(&world->lock);
-    if (first) {
-        find_first_cause(world->boot, cause, sizeof cause);
-        pthread_mutex_lock(&world->lock);
-        memcpy(world->broken_text, cause, sizeof cause);
-        pthread_mutex_unlock(&world->lock);
-        world->engine->abort(world->ctx); /* first, so that the others notice */
-        const ct_status st = cti_recorder_dump(world->recorder, cause, NULL);
-        (void)st; /* a disk that takes nothing must not hide the cause */
-    }
-}
-
-static ct_status fail_broken(cti_comm_world *world, const cti_comm_call *call, ct_err *err)
-{
-    char text[sizeof world->broken_text];
-    pthread_mutex_lock(&world->lock);
-    ct_status status = world->broken;
-    memcpy(text, world->broken_text, sizeof text);
-    pthread_mutex_unlock(&world->lock);
-    return CT_FAIL(err, status, "%s in group '%s' of %d ranks: %s", ct_comm_op_name(call->op), call->comm->name,
-                   call->comm->desc.size, text);
-}
-
 ct_status cti_comm_flush(cti_comm_call *call, ct_err *err)
 {
     ct_comm *comm = call->comm;
@@ -418,14 +377,14 @@ ct_status cti_comm_flush(cti_comm_call *call, ct_err *err)
     bool broken = world->broken != CT_OK;
     pthread_mutex_unlock(&world->lock);
     if (broken) {
-        return fail_broken(world, call, err);
+        return cti_comm_fail_broken(world, call, err);
     }
     ct_err inner = {0};
     ct_status st =
         world->engine->exchange(world->ctx, comm->group, &comm->desc, comm->messages, n, timeout_ms, NULL, &inner);
     if (st == CT_ERR_PEER || st == CT_ERR_TIMEOUT) {
-        break_world(world, st, inner.message);
-        return fail_broken(world, call, err);
+        cti_comm_break(world, st, inner.message);
+        return cti_comm_fail_broken(world, call, err);
     }
     if (st != CT_OK) {
         return CT_FAIL(err, st, "%s in group '%s': %.1500s", ct_comm_op_name(call->op), comm->name, inner.message);
@@ -453,7 +412,7 @@ static ct_status check_call(const ct_comm *comm, ct_comm_op op, int64_t count, c
         return CT_FAIL(err, CT_ERR_RANGE, "%s in group '%s': a count of %" PRId64 " elements", ct_comm_op_name(op),
                        comm->name, count);
     }
-    if (stream != NULL && is_built(comm)) {
+    if (stream != NULL && comm->world->engine->device == NULL) {
         return CT_FAIL(err, CT_ERR_STATE, "%s in group '%s': the engine '%s' works in host memory and has no streams",
                        ct_comm_op_name(op), comm->name, comm->world->engine->name);
     }
@@ -499,6 +458,17 @@ static ct_status end(const cti_comm_call *call, ct_status status)
     return status;
 }
 
+static int64_t bytes_of(int64_t count, ct_dtype dtype)
+{
+    return count * (int64_t)ct_dtype_size_bytes(dtype);
+}
+
+/* What each of a ring sends of `count` elements that go round once: all but its own piece. */
+static int64_t ring_bytes(const ct_comm *comm, int64_t count, ct_dtype dtype)
+{
+    return bytes_of(count, dtype) * (comm->desc.size - 1) / comm->desc.size;
+}
+
 ct_status ct_comm_all_reduce(ct_comm *comm, const void *in, void *out, int64_t count, ct_dtype dtype, ct_reduce_op op,
                              void *stream, ct_err *err)
 {
@@ -509,8 +479,13 @@ ct_status ct_comm_all_reduce(ct_comm *comm, const void *in, void *out, int64_t c
     }
     cti_comm_call call = begin(comm, CT_COMM_ALL_REDUCE, count, dtype, -1);
     const ct_comm_engine *e = comm->world->engine;
-    return end(&call, is_built(comm) ? cti_built_all_reduce(&call, in, out, count, dtype, op, err)
-                                     : e->all_reduce(comm->world->ctx, comm->group, in, out, count, dtype, op, stream, err));
+    if (is_built(comm)) {
+        return end(&call, cti_built_all_reduce(&call, in, out, count, dtype, op, err));
+    }
+    ct_err why = {0};
+    CT_TRY(cti_comm_begin_own(&call, err));
+    return cti_comm_end_own(&call, e->all_reduce(comm->world->ctx, comm->group, in, out, count, dtype, op, stream, &why), &why,
+                   ring_bytes(comm, 2 * count, dtype), err);
 }
 
 ct_status ct_comm_all_gather(ct_comm *comm, const void *in, void *out, int64_t count, ct_dtype dtype, void *stream,
@@ -522,8 +497,13 @@ ct_status ct_comm_all_gather(ct_comm *comm, const void *in, void *out, int64_t c
     }
     cti_comm_call call = begin(comm, CT_COMM_ALL_GATHER, count, dtype, -1);
     const ct_comm_engine *e = comm->world->engine;
-    return end(&call, is_built(comm) ? cti_built_all_gather(&call, in, out, count, dtype, err)
-                                     : e->all_gather(comm->world->ctx, comm->group, in, out, count, dtype, stream, err));
+    if (is_built(comm)) {
+        return end(&call, cti_built_all_gather(&call, in, out, count, dtype, err));
+    }
+    ct_err why = {0};
+    CT_TRY(cti_comm_begin_own(&call, err));
+    return cti_comm_end_own(&call, e->all_gather(comm->world->ctx, comm->group, in, out, count, dtype, stream, &why), &why,
+                   (comm->desc.size - 1) * bytes_of(count, dtype), err);
 }
 
 ct_status ct_comm_reduce_scatter(ct_comm *comm, const void *in, void *out, int64_t count, ct_dtype dtype,
@@ -536,8 +516,13 @@ ct_status ct_comm_reduce_scatter(ct_comm *comm, const void *in, void *out, int64
     }
     cti_comm_call call = begin(comm, CT_COMM_REDUCE_SCATTER, count, dtype, -1);
     const ct_comm_engine *e = comm->world->engine;
-    return end(&call, is_built(comm) ? cti_built_reduce_scatter(&call, in, out, count, dtype, op, err)
-                                     : e->reduce_scatter(comm->world->ctx, comm->group, in, out, count, dtype, op, stream, err));
+    if (is_built(comm)) {
+        return end(&call, cti_built_reduce_scatter(&call, in, out, count, dtype, op, err));
+    }
+    ct_err why = {0};
+    CT_TRY(cti_comm_begin_own(&call, err));
+    return cti_comm_end_own(&call, e->reduce_scatter(comm->world->ctx, comm->group, in, out, count, dtype, op, stream, &why), &why,
+                   (comm->desc.size - 1) * bytes_of(count, dtype), err);
 }
 
 ct_status ct_comm_broadcast(ct_comm *comm, void *data, int64_t count, ct_dtype dtype, int root, void *stream,
@@ -550,8 +535,13 @@ ct_status ct_comm_broadcast(ct_comm *comm, void *data, int64_t count, ct_dtype d
     }
     cti_comm_call call = begin(comm, CT_COMM_BROADCAST, count, dtype, root);
     const ct_comm_engine *e = comm->world->engine;
-    return end(&call, is_built(comm) ? cti_built_broadcast(&call, data, count, dtype, root, err)
-                                     : e->broadcast(comm->world->ctx, comm->group, data, count, dtype, root, stream, err));
+    if (is_built(comm)) {
+        return end(&call, cti_built_broadcast(&call, data, count, dtype, root, err));
+    }
+    ct_err why = {0};
+    CT_TRY(cti_comm_begin_own(&call, err));
+    return cti_comm_end_own(&call, e->broadcast(comm->world->ctx, comm->group, data, count, dtype, root, stream, &why), &why,
+                   ring_bytes(comm, count, dtype), err);
 }
 
 ct_status ct_comm_all_to_all_v(ct_comm *comm, const void *in, const int64_t *in_counts, void *out,
@@ -573,8 +563,13 @@ ct_status ct_comm_all_to_all_v(ct_comm *comm, const void *in, const int64_t *in_
     }
     cti_comm_call call = begin(comm, CT_COMM_ALL_TO_ALL, total_in, dtype, -1);
     const ct_comm_engine *e = comm->world->engine;
-    return end(&call, is_built(comm) ? cti_built_all_to_all_v(&call, in, in_counts, out, out_counts, dtype, err)
-                                     : e->all_to_all_v(comm->world->ctx, comm->group, in, in_counts, out, out_counts, dtype, stream, err));
+    if (is_built(comm)) {
+        return end(&call, cti_built_all_to_all_v(&call, in, in_counts, out, out_counts, dtype, err));
+    }
+    ct_err why = {0};
+    CT_TRY(cti_comm_begin_own(&call, err));
+    return cti_comm_end_own(&call, e->all_to_all_v(comm->world->ctx, comm->group, in, in_counts, out, out_counts, dtype, stream, &why), &why,
+                   bytes_of(total_in - in_counts[comm->desc.rank], dtype), err);
 }
 
 ct_status ct_comm_all_to_all(ct_comm *comm, const void *in, void *out, int64_t count, ct_dtype dtype, void *stream,
@@ -595,13 +590,19 @@ ct_status ct_comm_barrier(ct_comm *comm, void *stream, ct_err *err)
     CT_TRY(check_call(comm, CT_COMM_BARRIER, 0, CT_DTYPE_U8, stream, err));
     cti_comm_call call = begin(comm, CT_COMM_BARRIER, 0, CT_DTYPE_U8, -1);
     const ct_comm_engine *e = comm->world->engine;
-    return end(&call, is_built(comm) ? cti_built_barrier(&call, err)
-                                     : e->barrier(comm->world->ctx, comm->group, stream, err));
+    if (is_built(comm)) {
+        return end(&call, cti_built_barrier(&call, err));
+    }
+    ct_err why = {0};
+    CT_TRY(cti_comm_begin_own(&call, err));
+    return cti_comm_end_own(&call, e->barrier(comm->world->ctx, comm->group, stream, &why), &why,
+                   0, err);
 }
 
 /* ---- point to point ---- */
 
-static ct_status copy_to_self(const ct_p2p *messages, int n, int me, ct_err *err)
+/* is_copied: they are in host memory; an engine of a device gets them with the others. */
+static ct_status copy_to_self(const ct_p2p *messages, int n, int me, bool is_copied, ct_err *err)
 {
     int next_recv = 0;
     for (int i = 0; i < n; i++) {
@@ -616,7 +617,7 @@ static ct_status copy_to_self(const ct_p2p *messages, int n, int me, ct_err *err
             return CT_FAIL(err, CT_ERR_RANGE, "exchange: a rank's message of %zu bytes to itself has no receive of that size",
                            size);
         }
-        if (size > 0) {
+        if (size > 0 && is_copied) {
             memcpy(messages[next_recv].data, messages[i].data, size);
         }
         next_recv++;
@@ -637,14 +638,15 @@ ct_status ct_comm_exchange(ct_comm *comm, const ct_p2p *messages, int n_messages
         CT_TRY(check_peer(comm, CT_COMM_EXCHANGE, messages[i].peer, err));
     }
     CT_TRY(cti_comm_reserve_messages(comm, n_messages, err));
-    CT_TRY(copy_to_self(messages, n_messages, me, err));
+    const bool is_device = comm->world->engine->device != NULL;
+    CT_TRY(copy_to_self(messages, n_messages, me, !is_device, err));
     comm->stats.op[CT_COMM_EXCHANGE].n_calls++;
     cti_comm_call call = {.comm = comm, .op = CT_COMM_EXCHANGE};
     int64_t bytes = 0;
     int first_peer = -1;
     for (int i = 0; i < n_messages; i++) {
         const ct_p2p *m = &messages[i];
-        if (m->peer == me || m->count == 0) {
+        if ((m->peer == me && !is_device) || m->count == 0) {
             continue;
         }
         bytes += m->count * (int64_t)ct_dtype_size_bytes(m->dtype);
@@ -660,7 +662,15 @@ ct_status ct_comm_exchange(ct_comm *comm, const ct_p2p *messages, int n_messages
     call.record = cti_recorder_begin(rec, comm->recorder_group, CT_COMM_EXCHANGE, (uint64_t)comm->stats.op[CT_COMM_EXCHANGE].n_calls, bytes,
                                      messages[0].dtype, first_peer);
     cti_recorder_start(rec, call.record);
-    return end(&call, cti_comm_flush(&call, err));
+    if (!is_device) {
+        return end(&call, cti_comm_flush(&call, err));
+    }
+    ct_err why = {0};
+    CT_TRY(cti_comm_begin_own(&call, err));
+    const int n = call.n_messages;
+    call.number = (uint64_t)comm->stats.op[CT_COMM_EXCHANGE].n_calls - 1;
+    call.n_messages = 0;
+    return cti_comm_end_own(&call, comm->world->engine->exchange(comm->world->ctx, comm->group, &comm->desc, comm->messages, n, 0, stream, &why), &why, 0, err);
 }
 
 ct_status ct_comm_send(ct_comm *comm, const void *data, int64_t count, ct_dtype dtype, int peer, void *stream,

@@ -5,6 +5,7 @@
  *   comm/engine.h      what an engine must provide        comm/engines.h     choosing one by world size and name
  *   comm/local/        one process: copies                comm/gloo/         host memory over TCP, by Gloo
  *   comm/mpi/          host memory by an MPI: a module    comm/module.h      loading one
+ *   comm/hccl/         memory of Ascend NPUs, by HCCL
  *   comm/selftest.h    is what arrives right, how fast
  *   comm/recorder.h    the last calls of this rank        comm/flight.h      reading them, and who hangs
  *   comm/stream.h      collectives beside the computation, started and waited for
@@ -18,12 +19,14 @@
  *
  * Rules for every call below.
  * - Counts are elements. `in` and `out` are dense, in the memory of the engine (host memory for local, gloo and mpi).
- * - `stream` is NULL for host engines and the call then blocks until its work is done; a device engine enqueues on it.
+ * - `stream` is NULL for host engines and the call then blocks until its work is done; a device engine enqueues on it, and what goes wrong
+ *   later is told where the stream is waited for: ct_comm_settle says what was on it.
  * - Members of a group make the same calls in the same order. Messages match by group, call number, kind and length: ranks
  *   that do not agree get CT_ERR_TIMEOUT, never each other's wrong bytes. A count of 0 returns at once.
  * - Sums are ordered: over ranks [a, b) they are the sum over the lower half, [a, a + (b-a)/2), plus that over the upper half.
  *   All members get the same bits, whatever the timing, the engine's chunking and the count. bf16 is added in f32 and
- *   rounded once. Integers wrap. Of max and min NaN is the result where any member has NaN.
+ *   rounded once. Integers wrap. Of max and min NaN is the result where any member has NaN. A device engine adds f32 and bf16 in its own
+ *   order and rounding, the same in each run where options.is_deterministic; its sums of f64 are ordered as all others are.
  * - Fails: CT_ERR_PEER naming the rank that is gone; CT_ERR_TIMEOUT naming the rank waited for; CT_ERR_SHAPE for a
  *   dtype that cannot be reduced; CT_ERR_RANGE for a negative count or a rank outside the group. After ERR_PEER or
  *   ERR_TIMEOUT the world is broken: every further call of all its groups fails with that error, here and, since our
@@ -73,6 +76,8 @@ typedef struct ct_comm_options {
     int64_t n_records;  /* last calls that the flight recorder keeps (recorder.h), 64 bytes each; 0: none */
     const char *record_path; /* the file that they are written to when a call fails; NULL: none (borrowed during the call) */
     const char *version;     /* of the program, for that file; NULL: "" */
+    ct_comm *record_with;    /* another world of the same ranks, whose flight recorder keeps this one's calls too; destroyed after it; NULL: none */
+    bool is_deterministic;   /* sums have the same bits in each run, on devices too */
 } ct_comm_options;
 
 /**
@@ -107,11 +112,15 @@ int ct_comm_rank(const ct_comm *comm);                     /* in this group */
 int ct_comm_size(const ct_comm *comm);                     /* of this group */
 int ct_comm_world_rank_of(const ct_comm *comm, int rank);  /* of member `rank` of this group */
 const char *ct_comm_name(const ct_comm *comm);             /* "world" or the name given to split */
-const char *ct_comm_engine_name(const ct_comm *comm);      /* "local", "gloo", "mpi" */
+const char *ct_comm_engine_name(const ct_comm *comm);      /* "local", "gloo", "mpi", "hccl" */
 const char *ct_comm_device(const ct_comm *comm);           /* the backend in whose memory calls work; NULL: the host's */
 /* What this rank does now, for the table that names ranks that hang: step of training (below 0: unchanged) and a word of at most 15
  * bytes ("step", "saving"; "": unchanged). Cheap. */
 void ct_comm_note(ct_comm *comm, int64_t step, const char *what);
+/* For a device engine, whose calls are enqueued: `status` and `err` are how waiting for the device's streams ended (which is CT_OK, or a failure
+ * of any call before), so that the flight recorder knows what is complete. A failure gets this rank and the collectives that were enqueued since the
+ * last time, and breaks the world where it is one of the device. Any group; returns status. Host engines: does nothing. */
+CT_MUST_CHECK ct_status ct_comm_settle(ct_comm *comm, ct_status status, ct_err *err);
 /* Of this call on; for the whole world (all its groups). > 0. */
 void ct_comm_set_timeout(ct_comm *comm, int64_t timeout_ms);
 
@@ -134,7 +143,7 @@ CT_MUST_CHECK ct_status ct_comm_all_to_all(ct_comm *comm, const void *in, void *
  * in_counts[j] here equals out_counts[me] there; both arrays [size], in host memory, read before the call returns. */
 CT_MUST_CHECK ct_status ct_comm_all_to_all_v(ct_comm *comm, const void *in, const int64_t *in_counts, void *out,
                                              const int64_t *out_counts, ct_dtype dtype, void *stream, ct_err *err);
-/* Returns when all members have called it. */
+/* Returns when all members have called it; on a device, when its stream has come that far, too. */
 CT_MUST_CHECK ct_status ct_comm_barrier(ct_comm *comm, void *stream, ct_err *err);
 
 /* One message of an exchange. */
@@ -146,7 +155,7 @@ typedef struct ct_p2p {
     ct_dtype dtype;
 } ct_p2p;
 
-/* All messages at once, so that a ring or a neighbour swap cannot deadlock; returns when all are done. Between two ranks
+/* All messages at once, so that a ring or a neighbour swap cannot deadlock; returns when all are done (a device engine: are enqueued). Between two ranks
  * the k-th send matches the k-th receive. Only the ranks concerned call it. A send may wait for its receiver. */
 CT_MUST_CHECK ct_status ct_comm_exchange(ct_comm *comm, const ct_p2p *messages, int n_messages, void *stream,
                                          ct_err *err);
@@ -160,7 +169,8 @@ CT_MUST_CHECK ct_status ct_comm_recv(ct_comm *comm, void *data, int64_t count, c
 CT_MUST_CHECK ct_status ct_comm_check_same(ct_comm *comm, const void *data, size_t size_bytes, const char *what,
                                            ct_err *err);
 
-/* What this rank moved in this group since it was created. Pieces that stay on the rank do not count. */
+/* What this rank moved in this group since it was created. Pieces that stay on the rank do not count; of a device engine's collectives, what a
+ * ring moves. */
 typedef struct ct_comm_stats {
     struct {
         int64_t n_calls;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by comm.c (groups), comm_built.c (collectives built from exchange) and comm_reduce.c (ordered sums). */
+/* Shared by comm.c (groups), comm_built.c (collectives built from exchange), comm_own.c (engines that have their own) and comm_reduce.c (ordered
+ * sums). */
 #ifndef CTI_COMM_COMM_INTERNAL_H
 #define CTI_COMM_COMM_INTERNAL_H
 
 #include <pthread.h>
 
 #include "comm/comm.h"
+#include "comm/comm_reduce.h"
 #include "comm/engine.h"
 #include "comm/recorder.h"
 
@@ -20,7 +22,15 @@ typedef struct cti_comm_world {
     ct_status broken; /* CT_OK while all is well */
     char broken_text[512];
     struct ct_comm *groups; /* open groups, the world last */
-    cti_recorder *recorder; /* owns; NULL: off */
+    cti_recorder *recorder; /* owns unless it is another world's; NULL: off */
+    bool shares_recorder, is_deterministic;
+    /* calls of a device engine since the last ct_comm_settle: how many, the first, the last */
+    int64_t n_enqueued;
+    struct cti_enqueued {
+        const struct ct_comm *comm; /* NULL: the group is closed */
+        ct_comm_op op;
+        uint64_t number, record;
+    } first_enqueued, last_enqueued;
 } cti_comm_world;
 
 struct ct_comm {
@@ -59,6 +69,16 @@ void cti_comm_push(cti_comm_call *call, bool is_send, int peer, const void *data
 /* Moves what was pushed; breaks the world where that fails. */
 CT_MUST_CHECK ct_status cti_comm_flush(cti_comm_call *call, ct_err *err);
 
+/* The world is lost, by `text`: tells the store, aborts the engine, writes the flight recorder's file; once. */
+void cti_comm_break(cti_comm_world *world, ct_status status, const char *text);
+/* Fails with what broke the world. */
+CT_MUST_CHECK ct_status cti_comm_fail_broken(cti_comm_world *world, const cti_comm_call *call, ct_err *err);
+/* Whether a call of the engine's own may be made; where it fails, it is ended. */
+CT_MUST_CHECK ct_status cti_comm_begin_own(cti_comm_call *call, ct_err *err);
+/* The end of such a call, that failed by `why` or not. On a device it is enqueued now, and ends in ct_comm_settle. moved: bytes that this rank
+ * sends. */
+CT_MUST_CHECK ct_status cti_comm_end_own(const cti_comm_call *call, ct_status status, const ct_err *why, int64_t moved, ct_err *err);
+
 /* The collectives in host memory; arguments are checked, size >= 1. Contracts: comm.h. */
 CT_MUST_CHECK ct_status cti_built_all_reduce(cti_comm_call *call, const void *in, void *out, int64_t count,
                                              ct_dtype dtype, ct_reduce_op op, ct_err *err);
@@ -71,13 +91,5 @@ CT_MUST_CHECK ct_status cti_built_broadcast(cti_comm_call *call, void *data, int
 CT_MUST_CHECK ct_status cti_built_all_to_all_v(cti_comm_call *call, const void *in, const int64_t *in_counts, void *out,
                                                const int64_t *out_counts, ct_dtype dtype, ct_err *err);
 CT_MUST_CHECK ct_status cti_built_barrier(cti_comm_call *call, ct_err *err);
-
-/**
- * out[i] = parts[0][i] combined with parts[1][i] ... by halves: over [a, b) the lower half [a, a + (b-a)/2) first.
- *
- * parts  [n] pointers to count elements each; out may be one of them. dtype is one of CT_COMM_REDUCIBLE.
- * bf16 is combined in f32 and rounded once.
- */
-void cti_reduce_halves(const void *const *parts, int n, void *out, int64_t count, ct_dtype dtype, ct_reduce_op op);
 
 #endif

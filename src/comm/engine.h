@@ -19,11 +19,13 @@ typedef struct ct_comm_group_desc {
     const int *world_ranks; /* [size], borrowed while the group lives */
     int size, rank;         /* rank: of this process in the group */
     uint64_t id;            /* the same on all members, different from that of every other open group */
+    bool is_world;          /* the group of all ranks, which runs on a mesh do not call: an engine may make it at its first call */
+    bool is_deterministic;  /* sums must have the same bits in each run: for engines with an order of their own */
 } ct_comm_group_desc;
 
 /* One message of an exchange in bytes. Messages match by peer and tag. */
 typedef struct ct_comm_message {
-    int peer; /* member of the group, never this rank */
+    int peer; /* member of the group; this rank only where the engine works on a device: its k-th send is its k-th receive, of equal size */
     bool is_send;
     void *data;
     size_t size_bytes; /* above 0 */
@@ -51,7 +53,7 @@ typedef struct ct_comm_engine {
     ct_status (*exchange)(void *ctx, void *group, const ct_comm_group_desc *desc, const ct_comm_message *messages, int n,
                           int64_t timeout_ms, void *stream, ct_err *err);
 
-    /* Optional, all or none. The rules of comm.h hold. */
+    /* Optional, all or none; a device engine has them. The rules of comm.h hold. */
     ct_status (*all_reduce)(void *ctx, void *group, const void *in, void *out, int64_t count, ct_dtype dtype,
                             ct_reduce_op op, void *stream, ct_err *err);
     ct_status (*all_gather)(void *ctx, void *group, const void *in, void *out, int64_t count, ct_dtype dtype,

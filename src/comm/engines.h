@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing an engine. For the rooms above comm and its engines (train, cli) and for tests. */
+/* Choosing engines: one for host memory by name, one for devices by the backend. For the rooms above comm and its engines (train, cli) and for tests. */
 #ifndef CT_COMM_ENGINES_H
 #define CT_COMM_ENGINES_H
 
 #include "base/str.h"
 #include "comm/local/local_engine.h" /* layers: for the rooms above; comm itself does not include this */
 #include "comm/module.h"
+#include "comm/hccl/hccl_engine.h"   /* layers: likewise */
 #ifdef CT_HAVE_GLOO
 #include "comm/gloo/gloo_engine.h" /* layers: for the rooms above; comm itself does not include this */
 #endif
@@ -33,6 +34,12 @@ CT_MUST_CHECK static inline ct_status cti_comm_engine_pick(const char *name, int
 #else
     return cti_comm_module_load("gloo", "install libgloo-dev and build again, or take the engine mpi", out_engine, err);
 #endif
+}
+
+/* Collectives in the memory of a backend's devices; NULL where it has none. */
+static inline const ct_comm_engine *cti_comm_engine_of_device(const char *backend)
+{
+    return cti_str_eq(backend, "npu") ? ct_comm_hccl_engine() : NULL;
 }
 
 #endif

@@ -191,6 +191,24 @@ void cti_recorder_end(cti_recorder *r, uint64_t id, bool is_ok)
     pthread_mutex_unlock(&r->lock);
 }
 
+void cti_recorder_end_from(cti_recorder *r, uint64_t first, bool is_ok)
+{
+    if (r == NULL || first == 0) {
+        return;
+    }
+    const int64_t now = cti_now_ns();
+    pthread_mutex_lock(&r->lock);
+    const uint64_t last = (uint64_t)r->head->n_begun, n = (uint64_t)r->head->n_records;
+    for (uint64_t id = last >= n && first <= last - n ? last - n + 1 : first; id <= last; id++) {
+        cti_record *e = record_of(r, id);
+        if (e != NULL && (e->state == CTI_RECORD_SCHEDULED || e->state == CTI_RECORD_STARTED)) {
+            e->ended_ns = now;
+            e->state = is_ok ? CTI_RECORD_COMPLETED : CTI_RECORD_FAILED;
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
 void cti_recorder_note(cti_recorder *r, int64_t step, const char *what)
 {
     if (r == NULL) {

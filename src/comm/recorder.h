@@ -5,8 +5,8 @@
  *     cti_recorder_start(rec, id);                                                                    // its first byte moves
  *     cti_recorder_end(rec, id, true);                                                                // done; false: failed
  *
- * comm.c does so at one place (begin() and end()) for the collectives of all engines. An engine that works off its calls later
- * keeps the id with the call: begin where the call is put in line, start where its thread takes it, end where it is complete. Any
+ * comm.c does so at one place (begin() and end()) for the collectives of all engines. Calls of a device engine are STARTED when they are enqueued and
+ * end, all together, where the device is waited for (cti_recorder_end_from). Any
  * thread may call; rec NULL (recording is off) and id 0 do nothing. Nothing is allocated after creation; a call costs a clock and a
  * lock that nobody holds.
  *
@@ -79,6 +79,8 @@ int cti_recorder_add_group(cti_recorder *rec, const char *name, uint64_t id, con
 uint64_t cti_recorder_begin(cti_recorder *rec, int group, ct_comm_op op, uint64_t number, int64_t bytes, ct_dtype dtype, int peer);
 void cti_recorder_start(cti_recorder *rec, uint64_t id);
 void cti_recorder_end(cti_recorder *rec, uint64_t id, bool is_ok);
+/* All calls from `first` on that are begun and have not ended. */
+void cti_recorder_end_from(cti_recorder *rec, uint64_t first, bool is_ok);
 /* what: static; "" leaves it. step below 0 leaves the step. */
 void cti_recorder_note(cti_recorder *rec, int64_t step, const char *what);
 void cti_recorder_limit(cti_recorder *rec, int64_t limit_ms);
