@@ -10,7 +10,7 @@
  *
  *   cann/cann_types.h  types, numbers, structures     cann/cann_lists.h  the functions, one row each
  *   cann/cann_load.c   libraries and symbols           cann/cann_error.c  codes, CANN's own words, our hints
- *   cann/cann_soc.c    what is known of each chip
+ *   cann/cann_soc.c    what is known of each chip      cann/cann_visible.c  the list of visible devices
  *
  * Where libraries are sought: below $ASCEND_HOME_PATH, then $ASCEND_TOOLKIT_HOME, then /usr/local/Ascend/cann and
  * /usr/local/Ascend/ascend-toolkit/latest, in each in lib64 and in <arch>-linux/lib64; then by their plain names, as the loader finds them. The
@@ -72,6 +72,10 @@ const char *cti_cann_text_hint(const char *words);
 
 /* Everything "not set": what HcclCommConfigInit() does. */
 void cti_hccl_config_init(HcclCommConfig *config);
+
+/* How many devices a value of ASCEND_RT_VISIBLE_DEVICES names; -1 where it is none that CANN takes whole (ascending numbers, commas, nothing else):
+ * of such a list CANN keeps a part, or sees no device. */
+int cti_npu_count_visible(const char *list);
 
 /* Peak FLOP/s of a chip by its full name (aclrtGetSocName), dense, one device; 0 where it is not known. f32 is that of the cube in float32.
  * false: the name is not known. Sources stand at the table in cann_soc.c. */

@@ -24,8 +24,8 @@ enum { CTI_SET_NO_EFFECT = 256 };
     X(hf_assets_path, STR, "", "", "", "", "", 0, NULL, \
       "folder with tokenizer.json and, for weights, *.safetensors; empty: the tokenizer that comes with ctitan") \
     X(dump_folder, STR, "./outputs", "1", "", "", "", 0, NULL, "folder under which everything is written") \
-    X(device, CHOICE, "auto", "", "", "auto|cpu|ref", "", CT_SET_PLAN, NULL, \
-      "what computes: auto takes the best device there is, cpu the fast kernels, ref the plain loops that define each op")
+    X(device, CHOICE, "auto", "", "", "auto|npu|cpu|ref", "", CT_SET_PLAN, NULL, \
+      "what computes: auto takes NPUs where they are, else cpu; npu Ascend devices, cpu the fast kernels, ref the plain loops that define each op")
 
 #define CTI_PROFILER_FIELDS(X) \
     X(enable_profiling, BOOL, "false", "", "", "", "", 0, NULL, "write a trace of some steps") \
@@ -253,8 +253,9 @@ enum { CTI_SET_NO_EFFECT = 256 };
     X(save_traces_file_prefix, STR, "rank_", "", "", "", "", 0, NULL, "and the name of each file, before the rank") \
     X(mode, CHOICE, "default", "", "", "default|fake_backend|local_tensor|torchcomms", "", 0, \
       "to look at a layout without its ranks, use `ctitan plan`", "how ranks talk") \
-    X(engine, CHOICE, "auto", "", "", "auto|gloo|mpi", "", 0, NULL, \
-      "what carries messages between ranks; auto: gloo; mpi is for ranks that mpirun or srun started")
+    X(engine, CHOICE, "auto", "", "", "auto|gloo|mpi|hccl", "", 0, NULL, \
+      "what carries messages between ranks in host memory; auto: gloo; mpi is for ranks that mpirun or srun started. NPUs have HCCL beside it: hccl " \
+      "is auto, and refuses other devices")
 
 #define CTI_VALIDATOR_FIELDS(X) \
     X(freq, I64, "10", "1", "", "", "steps", 0, NULL, "validate at step 1 and at each multiple of this") \

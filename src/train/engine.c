@@ -30,8 +30,30 @@ static ct_status start_runtime(cti_engine *e, ct_comm *const comms[CT_MAX_AXES],
     return ct_runtime_create(e->alloc, e->backend, e->device, &layout, comms, &e->runtime, err);
 }
 
+/* A device may have memory in use already: other processes' and its own driver's. */
+static ct_status check_room(const cti_engine *e, ct_err *err)
+{
+    const int64_t free_bytes = e->facts.memory_free_bytes > 0 ? e->facts.memory_free_bytes : e->facts.memory_bytes;
+    if (free_bytes <= 0 || e->plan->total_bytes <= free_bytes) {
+        return CT_OK;
+    }
+    char want[32], have[32], left[48] = "";
+    if (e->facts.memory_free_bytes > 0) {
+        char bytes[32];
+        (void)snprintf(left, sizeof left, ", %s of it free", cti_format_bytes(free_bytes, bytes));
+    }
+    return CT_FAIL(err, CT_ERR_MEMORY, "the plan needs %s, the device has %s%s", cti_format_bytes(e->plan->total_bytes, want),
+                   cti_format_bytes(e->facts.memory_bytes, have), left);
+}
+
 ct_status cti_engine_create(const ct_alloc *alloc, const ct_backend *backend, const ct_plan_item *items, int32_t n_items,
                             ct_comm *const comms[CT_MAX_AXES], cti_engine **out_engine, ct_err *err)
+{
+    return cti_engine_create_on(alloc, backend, NULL, items, n_items, comms, out_engine, err);
+}
+
+ct_status cti_engine_create_on(const ct_alloc *alloc, const ct_backend *backend, void *device, const ct_plan_item *items, int32_t n_items,
+                               ct_comm *const comms[CT_MAX_AXES], cti_engine **out_engine, ct_err *err)
 {
     cti_engine *e = CT_NEW(alloc, cti_engine, err);
     if (e == NULL) {
@@ -39,19 +61,18 @@ ct_status cti_engine_create(const ct_alloc *alloc, const ct_backend *backend, co
     }
     e->alloc = alloc;
     e->backend = backend;
-    ct_status st;
-    CT_TRY_GOTO(st, backend->device_open(alloc, 0, &e->device, err), fail);
+    e->device = device;
+    e->is_device_borrowed = device != NULL;
+    ct_status st = CT_OK;
+    if (device == NULL) {
+        CT_TRY_GOTO(st, backend->device_open(alloc, 0, &e->device, err), fail);
+    }
     CT_TRY_GOTO(st, backend->device_facts(e->device, &e->facts, err), fail);
     for (int32_t i = 0; i < n_items; i++) {
         CT_TRY_GOTO(st, ct_runtime_check(backend, items[i].graph, err), fail);
     }
     CT_TRY_GOTO(st, ct_plan_create(alloc, items, n_items, workspace, (void *)(uintptr_t)backend, &e->plan, err), fail);
-    if (e->facts.memory_bytes > 0 && e->plan->total_bytes > e->facts.memory_bytes) {
-        char want[32], have[32];
-        st = CT_FAIL(err, CT_ERR_MEMORY, "the plan needs %s, the device has %s", cti_format_bytes(e->plan->total_bytes, want),
-                     cti_format_bytes(e->facts.memory_bytes, have));
-        goto fail;
-    }
+    CT_TRY_GOTO(st, check_room(e, err), fail);
     CT_TRY_GOTO(st, start_runtime(e, comms, err), fail);
     *out_engine = e;
     return CT_OK;
@@ -68,7 +89,7 @@ void cti_engine_destroy(cti_engine **engine)
     }
     ct_runtime_destroy(&e->runtime);
     ct_plan_destroy(&e->plan);
-    if (e->device != NULL) {
+    if (e->device != NULL && !e->is_device_borrowed) {
         e->backend->device_close(&e->device);
     }
     ct_alloc_free(e->alloc, e);

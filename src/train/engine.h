@@ -19,17 +19,21 @@
 typedef struct cti_engine {
     const ct_alloc *alloc;
     const ct_backend *backend; /* borrowed */
-    void *device;              /* owns */
+    void *device;              /* owns unless it is borrowed */
+    bool is_device_borrowed;
     ct_device_facts facts;
     ct_plan *plan;             /* owns */
     ct_runtime *runtime;       /* owns */
 } cti_engine;
 
-/* Opens the device, checks that it has every kernel, plans the graphs and takes the memory. max_bytes: refuse a plan above it (0: no
- * limit), ERR_MEMORY with the numbers. */
+/* Opens device 0, checks that it has every kernel, plans the graphs and takes the memory. ERR_MEMORY with the numbers where the
+ * device has less. */
 CT_MUST_CHECK ct_status cti_engine_create(const ct_alloc *alloc, const ct_backend *backend, const ct_plan_item *items,
                                           int32_t n_items, ct_comm *const comms[CT_MAX_AXES], cti_engine **out_engine,
                                           ct_err *err);
+/* The same on a device of backend that is open, and stays so until the engine is destroyed (borrowed). */
+CT_MUST_CHECK ct_status cti_engine_create_on(const ct_alloc *alloc, const ct_backend *backend, void *device, const ct_plan_item *items,
+                                             int32_t n_items, ct_comm *const comms[CT_MAX_AXES], cti_engine **out_engine, ct_err *err);
 void cti_engine_destroy(cti_engine **engine);
 
 /* Parameters by their init rules, constants by their fill functions; this rank's shards only. The bits depend on seed, name and element

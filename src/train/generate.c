@@ -12,21 +12,12 @@
 #include "passes/passes.h"
 #include "train/step.h"
 
-/* Tokens of a call. The first reads the weights seldom; it pays from half of its rows on, the rest of a prompt goes by the second. */
-enum { MANY = 256, DECODE = CTI_GENERATOR_GRAPHS - 1 };
-static const int32_t n_tokens_of[CTI_GENERATOR_GRAPHS] = {MANY, 32, 1};
-
-static int graph_for(int64_t n_left)
-{
-    return n_left >= MANY / 2 ? 0 : n_left > 1 ? 1 : DECODE;
-}
-
 static ct_status build_graph(cti_generator *gen, int i, const ct_component *spec, ct_err *err)
 {
-    const cti_graph_options o = {.mode = i == DECODE ? CT_BUILD_DECODE : CT_BUILD_PREFILL,
+    const cti_graph_options o = {.mode = i == 0 ? CT_BUILD_PREFILL : CT_BUILD_DECODE,
                                  .param_dtype = gen->o.dtype,
                                  .batch = 1,
-                                 .seq_len = n_tokens_of[i],
+                                 .seq_len = i == 0 ? CTI_PREFILL_CHUNK : 1,
                                  .cache_len = gen->o.cache_len,
                                  .loss_chunks = 1};
     CT_TRY(cti_graph_build(gen->alloc, spec, &o, &gen->graphs[i], &gen->builds[i], &gen->logits[i], err));
@@ -45,13 +36,13 @@ static ct_status build_graph(cti_generator *gen, int i, const ct_component *spec
 
 static ct_status create(cti_generator *gen, const ct_backend *backend, const ct_component *spec, ct_err *err)
 {
-    ct_plan_item items[CTI_GENERATOR_GRAPHS];
-    for (int i = 0; i < CTI_GENERATOR_GRAPHS; i++) {
+    ct_plan_item items[2];
+    for (int i = 0; i < 2; i++) {
         CT_TRY(build_graph(gen, i, spec, err));
         items[i] = (ct_plan_item){gen->graphs[i], &gen->logits[i], 1};
     }
     ct_comm *comms[CT_MAX_AXES] = {0};
-    CT_TRY(cti_engine_create(gen->alloc, backend, items, CTI_GENERATOR_GRAPHS, comms, &gen->engine, err));
+    CT_TRY(cti_engine_create(gen->alloc, backend, items, 2, comms, &gen->engine, err));
     CT_TRY(cti_engine_init_consts(gen->engine, &gen->builds[0], err));
     const ct_value *logits = ct_graph_value_c(gen->graphs[0], gen->logits[0]);
     gen->vocab_size = logits->dims[logits->ndim - 1];
@@ -90,7 +81,7 @@ void cti_generator_destroy(cti_generator **generator)
         return;
     }
     cti_engine_destroy(&gen->engine);
-    for (int i = 0; i < CTI_GENERATOR_GRAPHS; i++) {
+    for (int i = 0; i < 2; i++) {
         ct_graph_destroy(&gen->graphs[i]);
     }
     ct_flat_layout_destroy(&gen->layout);
@@ -151,13 +142,13 @@ static ct_status read_logits(cti_generator *gen, int graph, ct_err *err)
     return CT_OK;
 }
 
-/* n tokens of one call, at most as many as the graph takes. Rows past n are padding: what they leave in the
+/* n tokens of one call: n is 1 for decode, at most CTI_PREFILL_CHUNK for prefill. Rows past n are padding: what they leave in the
  * caches is overwritten before anything attends to it. */
 static ct_status run_chunk(cti_generator *gen, int graph, const int32_t *ids, int32_t n, ct_err *err)
 {
     const ct_build *b = &gen->builds[graph];
-    const int32_t room = n_tokens_of[graph], start = (int32_t)gen->n_cached;
-    int32_t tokens[MANY] = {0}, positions[MANY], segments[MANY * 4] = {0};
+    const int32_t room = graph == 0 ? CTI_PREFILL_CHUNK : 1, start = (int32_t)gen->n_cached;
+    int32_t tokens[CTI_PREFILL_CHUNK] = {0}, positions[CTI_PREFILL_CHUNK], segments[CTI_PREFILL_CHUNK * 4] = {0};
     memcpy(tokens, ids, (size_t)n * sizeof *ids);
     for (int32_t i = 0; i < room; i++) {
         positions[i] = (int32_t)cti_min_i64(start + i, gen->o.cache_len - 1);
@@ -170,7 +161,7 @@ static ct_status run_chunk(cti_generator *gen, int graph, const int32_t *ids, in
     CT_TRY(put(gen, graph, b->n_segments, &one, err));
     CT_TRY(put(gen, graph, b->cache_start, &start, err));
     CT_TRY(put(gen, graph, gen->logit_row[graph], &last, err));
-    CT_TRY(ct_runtime_run(gen->engine->runtime, graph, graph == DECODE ? CT_PROGRAM_DECODE : CT_PROGRAM_PREFILL, err));
+    CT_TRY(ct_runtime_run(gen->engine->runtime, graph, graph == 0 ? CT_PROGRAM_PREFILL : CT_PROGRAM_DECODE, err));
     gen->n_cached += n;
     return read_logits(gen, graph, err);
 }
@@ -188,9 +179,8 @@ ct_status cti_generator_feed(cti_generator *gen, const int32_t *ids, int64_t n, 
         gen->seen[ids[i]] = 1;
     }
     for (int64_t at = 0; at < n;) {
-        const int graph = graph_for(n - at);
-        const int32_t len = (int32_t)cti_min_i64(n - at, n_tokens_of[graph]);
-        CT_TRY(run_chunk(gen, graph, ids + at, len, err));
+        const int32_t len = (int32_t)cti_min_i64(n - at, CTI_PREFILL_CHUNK);
+        CT_TRY(run_chunk(gen, len == 1 ? 1 : 0, ids + at, len, err));
         at += len;
     }
     return CT_OK;

@@ -24,13 +24,11 @@ typedef struct cti_generator_options {
     ct_dtype dtype;    /* of parameters, caches and sums between ops: F32, BF16 */
 } cti_generator_options;
 
-enum { CTI_GENERATOR_GRAPHS = 3 };
-
 typedef struct cti_generator {
     const ct_alloc *alloc;
-    ct_graph *graphs[CTI_GENERATOR_GRAPHS]; /* of so many tokens a call: prefill of many, prefill of some, decode of one */
-    ct_build builds[CTI_GENERATOR_GRAPHS];
-    ct_value_id logit_row[CTI_GENERATOR_GRAPHS], logits[CTI_GENERATOR_GRAPHS];
+    ct_graph *graphs[2];    /* prefill of CTI_PREFILL_CHUNK tokens, decode of one */
+    ct_build builds[2];
+    ct_value_id logit_row[2], logits[2];
     ct_flat_layout *layout; /* degree 1 */
     cti_engine *engine;
     cti_generator_options o;
@@ -41,6 +39,8 @@ typedef struct cti_generator {
     uint8_t *seen;          /* [vocab_size] 1: was fed since the last reset */
     cti_sampler sampler;
 } cti_generator;
+
+enum { CTI_PREFILL_CHUNK = 32 };
 
 CT_MUST_CHECK ct_status cti_generator_create(const ct_alloc *alloc, const ct_backend *backend,
                                              const ct_component *model_spec, const cti_generator_options *options,

@@ -96,7 +96,7 @@ static ct_status know_device(const ct_alloc *alloc, const cti_plan_request *r, c
     if (r->target != NULL) {
         (void)snprintf(e->device, sizeof e->device, "%s", r->target->what);
         e->memory_bytes = (int64_t)(r->target->memory_gib * 1024.0 * 1024.0 * 1024.0);
-        *out = (rates){is_bf16 ? r->target->peak_bf16 : r->target->peak_f32, r->target->memory_gb_s * 1e9, r->target->link_gb_s * 1e9, false};
+        *out = (rates){cti_target_peak(r->target, is_bf16), r->target->memory_gb_s * 1e9, r->target->link_gb_s * 1e9, false};
         return CT_OK;
     }
     void *device = NULL;

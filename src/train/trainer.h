@@ -2,7 +2,8 @@
 /* The map of the room `train`: one run from resolved settings to the last step.
  *
  *   step.c            model spec -> compiled step            engine.c      device, plan, runtime, weights
- *   trainer_setup.c   settings -> mesh, model, data, device  trainer_loop.c  the step loop
+ *   trainer_setup.c   settings -> model, data             trainer_loop.c   the step loop
+ *   trainer_ranks.c   settings -> ranks, mesh, groups     trainer_device.c the device, and what it computes in
  *   metrics.c         step lines, rates, memory              checkpoint_save.c   what a checkpoint holds of a run
  *   validate.c        the loss on other documents            checkpoint_load.c   back from it
  *   trainer_data.c    settings -> sources and loader         checkpoint_glue.c   where a run begins
@@ -67,8 +68,15 @@ typedef struct cti_trainer {
     ct_log *log;
     ct_component *root;
     ct_mesh mesh;
+    /* Ranks agree, and hand each other what the host has, on groups in host memory; what the step's graph says is done on those of the axes, which
+     * are the same but where the step runs on a device. */
     ct_comm *world;
-    ct_comm *axis[CT_MAX_AXES];    /* groups of the axes above 1 */
+    ct_comm *device_world;         /* NULL: axis is of `world` */
+    ct_comm *axis[CT_MAX_AXES];    /* groups of the axes above 1, in the backend's memory */
+    ct_comm *data_axis[CT_MAX_AXES]; /* those of dp_replicate and dp_shard in host memory */
+    const ct_backend *backend;
+    void *device;                  /* owns: the device of this rank */
+    ct_device_facts facts;
     cti_step *step;
     cti_engine *engine;
     ct_dtype compute_dtype;
@@ -160,7 +168,20 @@ CT_MUST_CHECK ct_status cti_trainer_check_same(cti_trainer *trainer, ct_err *err
 /* Over the data ranks, in their order, from all ranks (those that share rows have the same): out [dp degree * n]. */
 CT_MUST_CHECK ct_status cti_data_gather(cti_trainer *trainer, const int64_t *mine, int64_t *out, int64_t n, ct_err *err);
 
-/* ---- parts (trainer_setup.c, metrics.c, checkpoint_*.c) ---- */
+/* ---- parts (trainer_ranks.c, trainer_device.c, metrics.c, checkpoint_*.c) ---- */
+
+/* The ranks meet: world and mesh. */
+CT_MUST_CHECK ct_status cti_trainer_open_ranks(cti_trainer *trainer, ct_err *err);
+void cti_trainer_log_mesh(const cti_trainer *trainer);
+/* The device of this rank: the kind that --device names, the one of LOCAL_RANK among those that are visible; and the dtype that it computes in.
+ * ERR_USAGE where the ranks of this host are more than its devices, or where ranks took different kinds. */
+CT_MUST_CHECK ct_status cti_trainer_open_device(cti_trainer *trainer, ct_err *err);
+/* The groups of the mesh's axes, in the memory of the device: it is open. */
+CT_MUST_CHECK ct_status cti_trainer_open_axes(cti_trainer *trainer, ct_err *err);
+/* After what the step enqueued on the device was waited for, or a failure: ct_comm_settle of the device's world. */
+CT_MUST_CHECK ct_status cti_trainer_settle(cti_trainer *trainer, ct_status status, ct_err *err);
+/* Groups and device. */
+void cti_trainer_close_ranks(cti_trainer *trainer);
 
 /* The peak for MFU is that of the compute dtype. */
 void cti_metrics_start(cti_metrics *metrics, const ct_device_facts *facts, ct_dtype compute_dtype, double flops_per_token, bool color);

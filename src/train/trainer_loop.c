@@ -20,11 +20,11 @@ ct_status cti_data_gather(cti_trainer *t, const int64_t *mine, int64_t *out, int
     const int64_t shard = t->mesh.degree[CT_AXIS_DP_SHARD], replicate = t->mesh.degree[CT_AXIS_DP_REPLICATE];
     int64_t *line = out + t->mesh.coord[CT_AXIS_DP_REPLICATE] * shard * n; /* in place for the second gather */
     if (shard > 1) {
-        CT_TRY(ct_comm_all_gather(t->axis[CT_AXIS_DP_SHARD], mine, line, n, CT_DTYPE_I64, NULL, err));
+        CT_TRY(ct_comm_all_gather(t->data_axis[CT_AXIS_DP_SHARD], mine, line, n, CT_DTYPE_I64, NULL, err));
     } else {
         memcpy(line, mine, (size_t)n * sizeof *mine);
     }
-    return replicate > 1 ? ct_comm_all_gather(t->axis[CT_AXIS_DP_REPLICATE], line, out, shard * n, CT_DTYPE_I64, NULL, err) : CT_OK;
+    return replicate > 1 ? ct_comm_all_gather(t->data_axis[CT_AXIS_DP_REPLICATE], line, out, shard * n, CT_DTYPE_I64, NULL, err) : CT_OK;
 }
 
 /* All micro-batches of the step, and the number of labels that count over all ranks. CT_END_OF_DATA where any rank has no more. */
@@ -190,18 +190,23 @@ static void log_step(cti_trainer *t, int64_t step, double loss, double max_loss,
     cti_observer_logged(t, step, &numbers);
 }
 
+ct_status cti_trainer_settle(cti_trainer *t, ct_status status, ct_err *err)
+{
+    return t->device_world != NULL ? ct_comm_settle(t->device_world, status, err) : status;
+}
+
 /* The step, and what its line and its records say. */
 static ct_status step_and_tell(cti_trainer *t, cti_step_report *out, ct_err *err)
 {
     const int64_t step = t->current_step + 1;
     const bool is_logged = step == 1 || step == t->loaded_step + 1 || step % CTI_SECTION(t->root, "metrics", metrics)->log_freq == 0;
-    ct_status st = cti_trainer_step(t, &out->loss, &out->grad_norm, err);
+    ct_status st = cti_trainer_settle(t, cti_trainer_step(t, &out->loss, &out->grad_norm, err), err);
     if (st == CT_OK) {
         const int64_t start = CTI_PHASE_BEGIN(t, "collect_dist_metrics");
-        st = agree(t, &t->is_stopping, &out->max_loss, err);
+        st = cti_trainer_settle(t, agree(t, &t->is_stopping, &out->max_loss, err), err);
         CTI_PHASE_END(t, "collect_dist_metrics", start, st == CT_OK);
     }
-    if (st == CT_ERR_PEER || st == CT_ERR_TIMEOUT) { /* which rank and which collective it says; here is when */
+    if (st == CT_ERR_PEER || st == CT_ERR_TIMEOUT || st == CT_ERR_BACKEND) { /* which rank and which collective it says; here is when */
         ct_err_prefix(err, "step %" PRId64, step);
     }
     CT_TRY(st);

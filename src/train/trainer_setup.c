@@ -8,86 +8,12 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "comm/engines.h"
 #include "model/model.h"
 #include "train/planner.h"
 #include "train/run_shape.h"
 #include "train/trainer.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
-
-static void log_mesh(const cti_trainer *t)
-{
-    char active[160];
-    const int64_t *d = t->mesh.degree;
-    CT_INFO(t->log, "Building device mesh with parallelism: pp=%" PRId64 ", dp_replicate=%" PRId64 ", dp_shard=%" PRId64
-                    ", cp=%" PRId64 ", tp=%" PRId64 ", ep=%" PRId64,
-            d[CT_AXIS_PP], d[CT_AXIS_DP_REPLICATE], d[CT_AXIS_DP_SHARD], d[CT_AXIS_CP], d[CT_AXIS_TP], d[CT_AXIS_EP]);
-    ct_mesh_active_names(&t->mesh, active, sizeof active);
-    CT_INFO(t->log, "Successfully created meshes with active dimensions: %s", active);
-}
-
-/* Of the flight recorder, from the root, so that the launcher finds it, too. */
-static ct_status record_path(const cti_trainer *t, const cti_comm_config *comm, int rank, char *out, size_t size, ct_err *err)
-{
-    const char *folder = ((const cti_trainer_config *)ct_component_values(t->root))->dump_folder;
-    char here[2048] = "";
-    if (folder[0] != '/' && getcwd(here, sizeof here) == NULL) {
-        return CT_FAIL(err, CT_ERR_IO, "the working folder has no name: %s", strerror(errno));
-    }
-    const int n = snprintf(out, size, "%s%s%s/%s/%s%d", here, here[0] != '\0' ? "/" : "", folder, comm->save_traces_folder,
-                           comm->save_traces_file_prefix, rank);
-    return n > 0 && (size_t)n < size ? CT_OK : CT_FAIL(err, CT_ERR_USAGE, "--comm.save-traces-folder: the path is too long");
-}
-
-/* The world, its mesh, and a group for each axis above 1. */
-static ct_status open_ranks(cti_trainer *t, ct_err *err)
-{
-    const ct_place *place = ct_bootstrap_place(t->o.bootstrap);
-    const cti_comm_config *comm = CTI_SECTION(t->root, "comm", comm);
-    cti_degrees d;
-    cti_degrees_of(t->root, place->world_size, &d);
-    const int64_t degree[CT_AXIS_COUNT] = {d.pp, d.dp_replicate, d.dp_shard, d.cp, d.tp, d.ep};
-    CT_TRY(ct_mesh_init(&t->mesh, degree, place->world_size, place->rank, err));
-    const struct ct_comm_engine *engine;
-    CT_TRY(cti_comm_engine_pick(comm->engine, place->world_size, &engine, err));
-    char path[4096];
-    CT_TRY(record_path(t, comm, place->rank, path, sizeof path, err));
-    const ct_comm_options options = {.timeout_ms = comm->init_timeout_seconds * 1000, .n_records = comm->trace_buf_size,
-                                     .record_path = path, .version = t->o.version};
-    CT_TRY(ct_comm_world_create(t->alloc, engine, t->o.bootstrap, &options, &t->world, err));
-    if (t->o.met != NULL) {
-        *t->o.met = 1;
-    }
-    if (place->world_size > 1) {
-        char init[32], train[32];
-        CT_INFO(t->log, "Collectives over %s: each may take %s until the first step is done, then %s", engine->name,
-                cti_format_timedelta(comm->init_timeout_seconds, init), cti_format_timedelta(comm->train_timeout_seconds, train));
-    }
-    for (int a = 0; a < CT_AXIS_COUNT; a++) {
-        const int64_t n = t->mesh.degree[a];
-        if (n == 1) {
-            continue;
-        }
-        int64_t *ranks = CT_NEW_ARRAY(t->alloc, int64_t, n, err);
-        int *ints = CT_NEW_ARRAY(t->alloc, int, n, err);
-        ct_status st = CT_ERR_MEMORY;
-        if (ranks != NULL && ints != NULL) {
-            ct_mesh_group(&t->mesh, (ct_axis)a, ranks);
-            for (int64_t i = 0; i < n; i++) {
-                ints[i] = (int)ranks[i];
-            }
-            st = ct_comm_split(t->world, ct_axis_name((ct_axis)a), ints, (int)n, &t->axis[a], err);
-        }
-        ct_alloc_free(t->alloc, ranks);
-        ct_alloc_free(t->alloc, ints);
-        CT_TRY(st);
-    }
-    if (place->world_size > 1) {
-        log_mesh(t);
-    }
-    return CT_OK;
-}
 
 static ct_status print_config(cti_trainer *t, ct_err *err)
 {
@@ -141,46 +67,6 @@ static ct_status apply_overrides(cti_trainer *t, ct_err *err)
     }
     if (applied.warning != NULL) {
         CT_WARN(t->log, "%s", applied.warning);
-    }
-    return CT_OK;
-}
-
-static ct_status pick_backend(cti_trainer *t, const ct_backend **out, ct_err *err)
-{
-    const cti_trainer_config *root = ct_component_values(t->root);
-    const char *name = strcmp(root->device, "auto") == 0 ? "cpu" : root->device;
-    for (int i = 0; t->o.backends[i] != NULL; i++) {
-        if (strcmp(t->o.backends[i]->name, name) == 0) {
-            *out = t->o.backends[i];
-            return CT_OK;
-        }
-    }
-    return CT_FAIL(err, CT_ERR_USAGE, "--device: this build has no backend '%s'", name);
-}
-
-/* bfloat16 as a default becomes float32 where the device would only imitate it; asked for by name it is imitated. */
-static ct_status pick_compute_dtype(cti_trainer *t, const ct_backend *backend, ct_err *err)
-{
-    const cti_training_config *c = CTI_SECTION(t->root, "training", training);
-    void *device = NULL;
-    ct_device_facts facts;
-    CT_TRY(backend->device_open(t->alloc, 0, &device, err));
-    const ct_status st = backend->device_facts(device, &facts, err);
-    backend->device_close(&device);
-    CT_TRY(st);
-    t->compute_dtype = cti_run_compute_dtype(t->root, facts.has_native_bf16);
-    if (strcmp(c->mixed_precision_param, "bfloat16") == 0 && !facts.has_native_bf16) {
-        if (t->compute_dtype == CT_DTYPE_F32) {
-            CT_INFO(t->log, "%s has no bfloat16 arithmetic: computing in float32 (--training.mixed-precision-param bfloat16 "
-                            "imitates it)", facts.name);
-        } else {
-            CT_INFO(t->log, "%s has no bfloat16 arithmetic: it is imitated, and slower than float32", facts.name);
-        }
-    }
-    CT_INFO(t->log, "%s capacity: %s with %.2fGiB memory", facts.type, facts.name, (double)facts.memory_bytes / GIB);
-    if (strcmp(backend->name, "cpu") == 0) {
-        char line[96];
-        CT_INFO(t->log, "CPU: %s", cti_pool_describe(line, sizeof line));
     }
     return CT_OK;
 }
@@ -296,9 +182,9 @@ static ct_status build_model(cti_trainer *t, ct_err *err)
     const ct_component *spec = ct_component_find(t->root, "model_spec");
     const cti_model_spec_config *names = ct_component_values(spec);
     CT_INFO(t->log, "Building %s %s", names->name, names->flavor);
-    const ct_backend *backend;
-    CT_TRY(pick_backend(t, &backend, err));
-    CT_TRY(pick_compute_dtype(t, backend, err));
+    CT_TRY(cti_trainer_open_device(t, err));
+    CT_TRY(cti_trainer_open_axes(t, err));
+    const ct_backend *backend = t->backend;
     cti_run_shape shape;
     CT_TRY(cti_run_shape_make(t->o.run, &t->mesh, t->compute_dtype, &shape, err));
     if (shape.memory_limit_bytes > 0) {
@@ -319,7 +205,7 @@ static ct_status build_model(cti_trainer *t, ct_err *err)
     CT_INFO(t->log, "%sModel %s %s %ssize: %s total parameters%s", color ? "\033[34m" : "", names->name, names->flavor,
             color ? "\033[31m" : "", cti_format_thousands(counts.n_params, text), color ? "\033[39m" : "");
     if (t->mesh.world_size == 1) {
-        log_mesh(t);
+        cti_trainer_log_mesh(t);
     }
     const ct_component *ac = ct_component_find(t->root, "activation_checkpoint");
     if (shape.step.recompute.mode != CT_RECOMPUTE_NONE) {
@@ -341,7 +227,7 @@ static ct_status build_model(cti_trainer *t, ct_err *err)
                                    {eval != NULL ? eval->graph : NULL, eval != NULL ? &eval->loss : NULL, 1}};
     ct_err why = {0};
     t->host_bytes = cti_rss_bytes(); /* without the block */
-    const ct_status st = cti_engine_create(t->alloc, backend, items, eval != NULL ? 2 : 1, t->axis, &t->engine, &why);
+    const ct_status st = cti_engine_create_on(t->alloc, backend, t->device, items, eval != NULL ? 2 : 1, t->axis, &t->engine, &why);
     if (st != CT_OK) {
         return st == CT_ERR_MEMORY ? refuse_too_large(t, backend, &why, err) : CT_FAIL(err, st, "%s", why.message);
     }
@@ -457,7 +343,7 @@ static ct_status setup(cti_trainer *t, ct_err *err)
     }
     cti_observer_open(t);
     const int64_t start = CTI_PHASE_BEGIN(t, "torch_distributed_init");
-    const ct_status st = open_ranks(t, err);
+    const ct_status st = cti_trainer_open_ranks(t, err);
     CTI_PHASE_END(t, "torch_distributed_init", start, st == CT_OK);
     CT_TRY(st);
     CT_TRY(print_config(t, err));
@@ -537,10 +423,7 @@ void cti_trainer_close(cti_trainer **trainer)
     ct_alloc_free(t->alloc, t->batch_room);
     cti_engine_destroy(&t->engine);
     cti_step_destroy(&t->step);
-    for (int a = 0; a < CT_MAX_AXES; a++) {
-        ct_comm_destroy(&t->axis[a]);
-    }
-    ct_comm_destroy(&t->world);
+    cti_trainer_close_ranks(t);
     CTI_PHASE_END(t, "torch_distributed_teardown", start, true);
     cti_observer_close(t);
     if (t->folder_lock >= 0) {

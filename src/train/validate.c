@@ -98,7 +98,7 @@ static ct_status run_all(cti_trainer *t, ct_loader *loader, double *out_loss, in
             break;
         }
         CT_TRY(st);
-        CT_TRY(run_batch(t, &batch, err));
+        CT_TRY(cti_trainer_settle(t, run_batch(t, &batch, err), err));
         sum += batch;
         n_valid += v->batch.n_valid;
         CT_TRY(agree_to_stop(t, out_stopped, err));
