@@ -36,7 +36,7 @@ static void print_help(void)
 {
     printf("%s", usage);
     for (size_t i = 0; cti_target_at(i) != NULL; i++) {
-        printf("                     %-14s %s\n", cti_target_at(i)->name, cti_target_at(i)->what);
+        printf("                     %-16s %s\n", cti_target_at(i)->name, cti_target_at(i)->what);
     }
     printf("  --json           the same as JSON\n\n"
            "Memory is exact for this machine's CPU; for other devices it is what the graph needs, without the workspaces of their kernels.\n"

@@ -9,6 +9,8 @@
 #include "cli/cmd_completion.h"
 #include "cli/cmd_config.h"
 #include "cli/cmd_data.h"
+#include "cli/cmd_devices.h"
+#include "cli/cmd_doctor.h"
 #include "cli/cmd_download_assets.h"
 #include "cli/cmd_flight_recorder.h"
 #include "cli/cmd_generate.h"
@@ -29,6 +31,8 @@
     X("plan", cti_cmd_plan, "what a run would take: memory, work, collectives, on any device and number of ranks")  \
     X("overrides", cti_cmd_overrides, "list the overrides of a plug-in")                                             \
     X("check-overrides", cti_cmd_check_overrides, "prove overrides equal to what they replace")                      \
+    X("devices", cti_cmd_devices, "list the devices that are seen here: NPUs, GPUs, the CPU")                         \
+    X("doctor", cti_cmd_doctor, "look for what is missing on this machine, and say what to do")                      \
     X("data", cti_cmd_data, "look at a data set, index it, turn it into tokens, see rows as training does")           \
     X("flight-recorder", cti_cmd_flight_recorder, "which rank hung or died in which collective: reads what ranks left behind") \
     X("report", cti_cmd_report, "draw what runs left behind, and say where they part")                               \

