@@ -51,7 +51,7 @@ struct context {
     bool is_default, dead;
     bool stop; /* a failed task stops what follows */
     int fault; /* of the first task that failed: every synchronisation returns it from then on */
-    char fault_text[512];
+    char fault_text[1024];
     struct stream *default_stream;
     int64_t params[8];
     bool params_set[8];

@@ -79,7 +79,7 @@ static void fail(struct stream *stream, const struct task *task, int code)
     if (context->fault == 0) {
         context->fault = code;
         (void)snprintf(context->fault_text, sizeof context->fault_text,
-                       "%.300s%.80s: task %llu of stream %d failed with %d",
+                       "%.511s%.80s: task %llu of stream %d failed with %d",
                        task->text[0] != '\0' ? task->text : "EZ9999: ", task->name,
                        (unsigned long long)task->number, stream->id, code);
     }

@@ -98,6 +98,11 @@ FAKE_API bool fake_is_pinned(const void *address, size_t size);
  * NULL: out of memory. */
 FAKE_API void *fake_own_block(size_t size);
 FAKE_API void fake_own_block_free(void *block);
+/* Whether no queued task uses the block and the host has synchronised with all that did. */
+FAKE_API bool fake_synced(const void *block);
+/* The file behind device memory, for other processes (/proc/PID/fd/FILE), and where the address lies in it.
+ */
+FAKE_API int fake_file_of(const void *address, uint64_t *out_offset);
 
 /* ---- Tasks
  * ----------------------------------------------------------------------------------------------------------------------
