@@ -109,9 +109,7 @@ int lost_code(int device)
     return 0;
 }
 
-/* ---- Start and end
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- Start and end ----------------------------------------------------------------------------------- */
 
 ACL int aclInit(const char *configPath)
 {
@@ -171,9 +169,7 @@ ACL int aclFinalizeReference(uint64_t *refCount)
     return finalize("aclFinalizeReference", false, refCount);
 }
 
-/* ---- Devices
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Devices ----------------------------------------------------------------------------------------- */
 
 /* A token of digits alone; < 0 where it is something else. */
 static long token_number(const char *at, size_t length)
@@ -224,6 +220,12 @@ int visible_devices(int out_physical[MAX_DEVICES], char *why, size_t why_size)
         (void)memcpy(out_physical, physical, (size_t)n * sizeof physical[0]);
     }
     return n;
+}
+
+int fake_physical(int device)
+{
+    int physical[MAX_DEVICES];
+    return device < 0 || device >= visible_devices(physical, NULL, 0) ? -1 : physical[device];
 }
 
 ACL int aclrtGetDeviceCount(uint32_t *count)
@@ -359,9 +361,7 @@ ACL int aclrtQueryDeviceStatus(int32_t deviceId, int *status)
     return code;
 }
 
-/* ---- Contexts
- * ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Contexts ---------------------------------------------------------------------------------------- */
 
 ACL int aclrtCreateContext(void **context, int32_t deviceId)
 {
@@ -446,9 +446,7 @@ ACL int aclrtGetCurrentContext(void **context)
     return 0;
 }
 
-/* ---- Options
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Options ----------------------------------------------------------------------------------------- */
 
 static int set_param(const char *name, int opt, int64_t value, struct context *context)
 {
@@ -522,9 +520,7 @@ ACL int aclrtSetOpExecuteTimeOut(uint32_t timeout)
     return enter("aclrtSetOpExecuteTimeOut") == NULL ? E_RT_CONTEXT_NULL : 0;
 }
 
-/* ---- Peers
- * ------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Peers ------------------------------------------------------------------------------------------- */
 
 ACL int aclrtDeviceCanAccessPeer(int32_t *can, int32_t deviceId, int32_t peer)
 {

@@ -213,9 +213,7 @@ ACL int aclrtStreamWaitEventWithTimeout(void *stream, void *event, int32_t timeo
     return wait_event("aclrtStreamWaitEventWithTimeout", stream, event);
 }
 
-/* ---- The host asks
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- The host asks ----------------------------------------------------------------------------------- */
 
 static void host_knows(const struct record *record)
 {

@@ -42,8 +42,7 @@ static size_t round_up(size_t size, size_t to)
     return (size + to - 1) / to * to;
 }
 
-/* ---- A program that touches what it must not
- * -------------------------------------------------------------------------------------- */
+/* ---- A program that touches what it must not --------------------------------------------------------- */
 
 static struct sigaction before;
 
@@ -135,9 +134,7 @@ void *fake_at(const void *address)
     return alias_of((uintptr_t)address);
 }
 
-/* ---- Blocks
- * -----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Blocks ------------------------------------------------------------------------------------------ */
 
 static struct block *find_in(const struct region *region, uintptr_t address)
 {
@@ -328,9 +325,7 @@ bool device_holds(int device, char *out, size_t size)
     return dev->streams != 0 || dev->events != 0 || blocks != 0 || own != 0;
 }
 
-/* ---- Device memory
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- Device memory ----------------------------------------------------------------------------------- */
 
 size_t device_memory(void)
 {
@@ -472,9 +467,22 @@ void fake_own_block_free(void *block)
     }
 }
 
-/* ---- Pinned host memory
- * -----------------------------------------------------------------------------------------------------------
- */
+bool fake_synced(const void *address)
+{
+    cann_lock();
+    struct block *block = block_find((uintptr_t)address);
+    bool synced = block == NULL || (block->pending == 0 && access_unsynced(block) == NULL);
+    cann_unlock();
+    return synced;
+}
+
+int fake_file_of(const void *address, uint64_t *out_offset)
+{
+    *out_offset = (uintptr_t)address - device_region.base;
+    return device_region.file;
+}
+
+/* ---- Pinned host memory ------------------------------------------------------------------------------ */
 
 ACL int aclrtMallocHost(void **hostPtr, size_t size)
 {
@@ -634,9 +642,7 @@ void pinned_release(void)
     }
 }
 
-/* ---- Questions
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Questions --------------------------------------------------------------------------------------- */
 
 ACL int aclrtGetMemInfo(int attr, size_t *free_bytes, size_t *total)
 {

@@ -253,7 +253,7 @@ ACL size_t aclDataTypeSize(int type)
     return type < 0 || type >= (int)sizeof sizes ? 0 : sizes[type];
 }
 
-ACL float aclFloat16ToFloat(uint16_t value)
+float fake_from_half(uint16_t value)
 {
     int exponent = value >> 10 & 31, mantissa = value & 1023;
     float magnitude = exponent == 31 ? (mantissa != 0 ? NAN : INFINITY)
@@ -263,7 +263,7 @@ ACL float aclFloat16ToFloat(uint16_t value)
 }
 
 /* Round to nearest, ties to even. */
-ACL uint16_t aclFloatToFloat16(float value)
+uint16_t fake_to_half(float value)
 {
     uint16_t sign = signbit(value) ? 0x8000 : 0;
     if (isnan(value)) {
@@ -286,4 +286,14 @@ ACL uint16_t aclFloatToFloat16(float value)
     }
     return (uint16_t)(sign | (uint16_t)((exponent + 14) << 10) |
                       (uint16_t)((int)ldexp(half, 11 - exponent) & 1023));
+}
+
+ACL float aclFloat16ToFloat(uint16_t value)
+{
+    return fake_from_half(value);
+}
+
+ACL uint16_t aclFloatToFloat16(float value)
+{
+    return fake_to_half(value);
 }

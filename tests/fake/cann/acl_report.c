@@ -165,9 +165,7 @@ ACL const char *aclGetRecentErrMsg(void)
     return handed_out;
 }
 
-/* ---- Counts
- * ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Counts ------------------------------------------------------------------------------------------ */
 
 static struct count *find_count(const char *name)
 {
@@ -267,9 +265,7 @@ static void write_totals(void)
     (void)fclose(file);
 }
 
-/* ---- Handles
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Handles ----------------------------------------------------------------------------------------- */
 
 static const char *const kinds[FAKE_KIND_COUNT] = {
     [FAKE_CONTEXT] = "contexts",
@@ -331,8 +327,7 @@ __attribute__((destructor)) static void at_exit(void)
     }
 }
 
-/* ---- Faults, random numbers
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- Faults, random numbers -------------------------------------------------------------------------- */
 
 bool fake_fault(const char *kind)
 {
@@ -395,8 +390,7 @@ uint64_t fake_random_workspace(void)
     return (x & 1) == 0 ? 0 : 1 + ((x >> 1) & 0xffff);
 }
 
-/* ---- State of libraries under several names
- * ------------------------------------------------------------------------------------- */
+/* ---- State of libraries under several names ---------------------------------------------------------- */
 
 static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -38,9 +38,7 @@ static void wait_changed(double ms)
     (void)pthread_cond_timedwait(&cann.changed, &cann.lock, &until);
 }
 
-/* ---- The stream's thread
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- The stream's thread ----------------------------------------------------------------------------- */
 
 static void pause_at_random(void)
 {
@@ -214,9 +212,7 @@ static void *stream_thread(void *arg)
     return NULL;
 }
 
-/* ---- Queueing
- * ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Queueing ---------------------------------------------------------------------------------------- */
 
 struct stream *stream_new(struct context *context, bool is_default)
 {
@@ -438,9 +434,7 @@ uint64_t fake_task_number(void)
     return running == NULL ? 0 : running->number;
 }
 
-/* ---- Waiting
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Waiting ----------------------------------------------------------------------------------------- */
 
 int context_fault(struct context *context)
 {
@@ -485,9 +479,7 @@ int stream_wait(const char *name, struct stream *stream, uint64_t step, int time
     return context_fault(stream->context);
 }
 
-/* ---- The API
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- The API ----------------------------------------------------------------------------------------- */
 
 static int create_stream(const char *name, void **out, uint32_t flag)
 {

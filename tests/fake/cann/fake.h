@@ -29,9 +29,7 @@
 
 #define FAKE_API __attribute__((visibility("default")))
 
-/* ---- Rules
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Rules ------------------------------------------------------------------------------------------- */
 
 enum fake_rule {
 #define FAKE_RULE_ID(id, severity, text) FAKE_R_##id,
@@ -57,9 +55,7 @@ FAKE_API void fake_error_text(const char *format, ...) __attribute__((format(pri
 FAKE_API uint64_t fake_rule_hits(int rule);
 FAKE_API const char *fake_rule_name(int rule);
 
-/* ---- Thread, device
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- Thread, device ---------------------------------------------------------------------------------- */
 
 /* The device and the context of the calling thread: < 0 and NULL where it has none. On a stream's thread: the
  * stream's. */
@@ -67,6 +63,11 @@ FAKE_API int fake_device(void);
 FAKE_API void *fake_context(void);
 /* Whether aclInit was called (and aclFinalize was not). */
 FAKE_API bool fake_initialised(void);
+/* The physical number of a device, as ASCEND_RT_VISIBLE_DEVICES has it; < 0: none. */
+FAKE_API int fake_physical(int device);
+/* IEEE half floats, to nearest, ties to even. (Not aclFloatToFloat16: a test may have taken that away.) */
+FAKE_API uint16_t fake_to_half(float value);
+FAKE_API float fake_from_half(uint16_t value);
 /* ACL_OPT_DETERMINISTIC of the process, 0 to 3. The SoC's name; whether it begins with `prefix`; 801 or 901
  * (FAKE_CANN_VERSION). */
 FAKE_API int fake_deterministic(void);
@@ -74,9 +75,7 @@ FAKE_API const char *fake_soc(void);
 FAKE_API bool fake_soc_is(const char *prefix);
 FAKE_API int fake_version(void);
 
-/* ---- Device memory
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- Device memory ----------------------------------------------------------------------------------- */
 
 /* Addresses of device memory can't be touched by the program: a task works on an alias of them. Blocks are
  * never reused, so an address of a freed block stays recognisable. */
@@ -104,9 +103,7 @@ FAKE_API bool fake_synced(const void *block);
  */
 FAKE_API int fake_file_of(const void *address, uint64_t *out_offset);
 
-/* ---- Tasks
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Tasks ------------------------------------------------------------------------------------------- */
 
 enum { FAKE_READ = 1, FAKE_WRITE = 2, FAKE_WORKSPACE = 4 };
 struct fake_range {
@@ -140,8 +137,7 @@ FAKE_API void fake_task_text(const char *format, ...) __attribute__((format(prin
 FAKE_API const char *fake_task_name(void);
 FAKE_API uint64_t fake_task_number(void);
 
-/* ---- Counts, handles, faults
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- Counts, handles, faults ------------------------------------------------------------------------- */
 
 /* One call of an API function (not a launch: fake_launch() counts those). FAKE_CANN_COUNTS names the file
  * that gets the totals. */

@@ -36,9 +36,7 @@ void hccl_pause(int *turns)
     (void)nanosleep(&pause, NULL);
 }
 
-/* ---- The environment
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- The environment --------------------------------------------------------------------------------- */
 
 static double scale(void)
 {
@@ -160,11 +158,7 @@ bool comm_deterministic(const struct comm *comm)
                                                                      : hccl_state()->deterministic > 0;
 }
 
-/* ---- Creation
- * ---------------------------------------------------------------------------------------------------------------------
- */
-
-int aclrtGetPhyDevIdByLogicDevId(int32_t logic, int32_t *physical);
+/* ---- Creation ---------------------------------------------------------------------------------------- */
 
 HCCL int HcclGetRootInfo(struct root_info *info)
 {
@@ -246,8 +240,7 @@ static int meet(const char *call, struct comm *comm, struct meeting *meeting)
                   comm->rank);
         return H_INTERNAL;
     }
-    int physical = -1;
-    (void)aclrtGetPhyDevIdByLogicDevId(comm->device, &physical);
+    int physical = fake_physical(comm->device);
     atomic_store(&meeting->device[comm->rank], physical + 1);
     (void)atomic_fetch_add(&meeting->joined, 1);
     long seconds = variable("HCCL_CONNECT_TIMEOUT", 120) + 20;
@@ -459,9 +452,7 @@ HCCL int HcclCreateSubCommConfig(void **parent, uint32_t rankNum, const uint32_t
     return code;
 }
 
-/* ---- Use and end
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Use and end ------------------------------------------------------------------------------------- */
 
 static struct comm *find(const void *handle)
 {

@@ -52,8 +52,7 @@ struct item {
     uint32_t peer;
 };
 
-/* ---- In the task: other ranks' data
- * ------------------------------------------------------------------------------------------------- */
+/* ---- In the task: other ranks' data ------------------------------------------------------------------ */
 
 static void say(int code_is_mismatch, const char *text)
 {
@@ -107,9 +106,7 @@ static void *scratch(size_t size)
     return memory;
 }
 
-/* ---- In the task: meeting
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- In the task: meeting ---------------------------------------------------------------------------- */
 
 static struct call *slot(const struct job *job, uint32_t rank)
 {
@@ -343,9 +340,7 @@ static int run_collective(void *arg)
     return good ? 0 : failed(comm);
 }
 
-/* ---- In the task: pairs
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- In the task: pairs ------------------------------------------------------------------------------ */
 
 static bool wait_pair(const struct comm *comm, const _Atomic uint64_t *word, uint64_t number,
                       const char *what, uint32_t peer)
@@ -434,9 +429,7 @@ static void job_done(void *arg)
     free(job->items);
 }
 
-/* ---- The calls
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- The calls --------------------------------------------------------------------------------------- */
 
 static int null(const char *name, const char *what)
 {

@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-uint16_t aclFloatToFloat16(float value);
-float aclFloat16ToFloat(uint16_t value);
-
 static double pick(double a, double b, int op)
 {
     switch (op) {
@@ -77,8 +74,8 @@ void reduce_into(void *into, const void *from, uint64_t count, int type, int op)
         EACH(double, pick(a[i], b[i], op));
         break;
     case T_FP16: /* a sum or product of two is exact in double, or rounds the same */
-        EACH(uint16_t, aclFloatToFloat16((float)pick((double)aclFloat16ToFloat(a[i]),
-                                                     (double)aclFloat16ToFloat(b[i]), op)));
+        EACH(uint16_t,
+             fake_to_half((float)pick((double)fake_from_half(a[i]), (double)fake_from_half(b[i]), op)));
         break;
     case T_BFP16:
         EACH(uint16_t, to_bf16((float)pick((double)from_bf16(a[i]), (double)from_bf16(b[i]), op)));
