@@ -112,7 +112,7 @@ static ct_status train(const ct_alloc *alloc, ct_log *log, cti_env *env, cti_run
                                          .version = cti_version_text(),
                                          .stop = &stop_requested,
                                          .met = &has_met,
-                                         .backends = cti_backends(),
+                                         .backends = cti_backends_for(run->root),
                                          .is_interactive = shows_progress != 0,
                                          .is_plain = no_color != NULL && no_color[0] != '\0'};
     ct_status st = cti_trainer_open(&options, &trainer, err);

@@ -6,6 +6,7 @@
 #include "backend/npu/npu.h"
 #include "backend/ref/ref.h"
 #include "base/base.h"
+#include "config/config.h"
 #include "library/library.h"
 #include "model/model.h"
 
@@ -16,6 +17,12 @@ const ct_backend *const *cti_backends(void)
     list[1] = ct_backend_ref();
     list[2] = ct_backend_npu();
     return list;
+}
+
+const ct_backend *const *cti_backends_for(ct_component *root)
+{
+    ct_backend_npu_set_deterministic(CTI_SECTION(root, "debug", debug)->deterministic);
+    return cti_backends();
 }
 
 /* The installed layout and the build folder's are alike: bin/ctitan, lib/libctitan.so, share/ctitan, lib/ctitan/plugins. */

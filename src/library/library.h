@@ -24,5 +24,7 @@ void cti_env_deinit(const ct_alloc *alloc, cti_env *env);
 
 /* The backends of this build, NULL-terminated. */
 const ct_backend *const *cti_backends(void);
+/* The same, told what the run's settings ask of devices that are opened from now on (--debug.deterministic). */
+const ct_backend *const *cti_backends_for(ct_component *root);
 
 #endif

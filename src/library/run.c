@@ -104,7 +104,7 @@ static ct_status open_run(ct_run *r, const ct_run_options *o, ct_err *err)
                                          .share_dir = r->env.share_dir,
                                          .version = ct_version(),
                                          .stop = &r->stop,
-                                         .backends = cti_backends(),
+                                         .backends = cti_backends_for(r->config.root),
                                          .is_plain = true};
     CT_TRY(cti_trainer_open(&options, &r->trainer, err));
     return cti_trainer_start(r->trainer, err);

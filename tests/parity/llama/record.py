@@ -7,11 +7,15 @@ compute them, from weights that both sides make from the same integers and from 
     python3 tests/parity/llama/record.py tied > tests/parity/llama/recorded_tied.json
     python3 tests/parity/llama/record.py sgd > tests/parity/llama/recorded_sgd.json
     python3 tests/parity/llama/record.py muon > tests/parity/llama/recorded_muon.json
+    python3 tests/parity/llama/record.py bf16 > tests/parity/llama/recorded_bf16.json
 
 `tied`: the head is the embedding, 4 key and value heads, RoPE's factor 32, as in Llama 3.2's small models.
 
 `sgd`: torch.optim.SGD with Nesterov's momentum and weight decay. `muon`: torch.optim.Muon for the layers' matrices, torch.optim.AdamW for the rest;
 its Newton-Schulz iteration in float32, as ours is, by torch's own function with one word changed.
+
+`bf16`: two layers, one row of 128 tokens: how far each parameter's gradient is from that of a float64 run (|g - g64| / |g64|, Euclidean) where torch
+computes in bfloat16, weights and activations, with the loss in float32, as TorchTitan does. For tests/parity/npu.c.
 
 Needs PyPI's torch, transformers and tokenizers. The test (tests/parity/llama.c) needs none of them.
 """
@@ -27,8 +31,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..", "..")
-STEPS, ROWS, SEQ = 10, 2, 256
 TIED = sys.argv[1:] == ["tied"]
+BF16 = sys.argv[1:] == ["bf16"]
+STEPS, ROWS, SEQ = (1, 1, 128) if BF16 else (10, 2, 256)
 OPTIM = sys.argv[1] if sys.argv[1:] in (["sgd"], ["muon"]) else "adamw"
 LR, WARMUP, DECAY_RATIO = 8e-4, 2, 0.8
 M64 = (1 << 64) - 1
@@ -134,33 +139,63 @@ def main():
         source = inspect.getsource(module._zeropower_via_newtonschulz)
         assert source.count("torch.bfloat16") == 1
         exec(source.replace("torch.bfloat16", "torch.float32"), module.__dict__)
-    json.dump(run(), sys.stdout, indent=1)
+    json.dump(errors() if BF16 else run(), sys.stdout, indent=1)
     print()
 
 
-def run():
+def make(layers=6):
     rope = {"rope_type": "llama3", "factor": 32.0 if TIED else 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
             "original_max_position_embeddings": 8192, "rope_theta": 500000.0}
-    config = LlamaConfig(vocab_size=2048, hidden_size=256, intermediate_size=768, num_hidden_layers=6,
+    config = LlamaConfig(vocab_size=2048, hidden_size=256, intermediate_size=768, num_hidden_layers=layers,
                          num_attention_heads=16, num_key_value_heads=4 if TIED else 16, rms_norm_eps=1e-5, rope_theta=500000.0,
                          rope_scaling=rope, rope_parameters=rope, max_position_embeddings=131072, tie_word_embeddings=TIED,
                          attn_implementation="eager")
     model = LlamaForCausalLM(config).float()
     model.train()
-    inv_freq = model.model.rotary_emb.inv_freq
     with torch.no_grad():
         for name, p in model.named_parameters():
             p.copy_(weight(name, tuple(p.shape)))
+    return model
+
+
+def loss_of(model, x, y, pos, doc):
+    dtype = next(model.parameters()).dtype
+    allowed = (doc[:, :, None] == doc[:, None, :]) & torch.tril(torch.ones(SEQ, SEQ, dtype=torch.bool))
+    mask = torch.zeros(ROWS, 1, SEQ, SEQ, dtype=dtype).masked_fill(~allowed[:, None], torch.finfo(dtype).min)
+    logits = model(input_ids=x, attention_mask=mask, position_ids=pos, use_cache=False).logits
+    logits = logits.float() if dtype == torch.bfloat16 else logits
+    return torch.nn.functional.cross_entropy(logits.reshape(-1, 2048), y.reshape(-1), reduction="sum") / y.numel()
+
+
+def errors():
+    x, y, pos, doc = next(batches())
+    grads, losses = [], []
+    for dtype in (torch.float64, torch.bfloat16):
+        model = make(2)
+        inv_freq = model.model.rotary_emb.inv_freq.clone()
+        model = model.to(dtype)
+        model.model.rotary_emb.inv_freq = inv_freq  # rotary embeddings stay float32
+        loss = loss_of(model, x, y, pos, doc)
+        loss.backward()
+        losses.append(float(loss.detach().double()))
+        grads.append({n: p.grad.double() for n, p in model.named_parameters()})
+    exact, got = grads
+    return {"versions": {"torch": torch.__version__, "transformers": transformers.__version__, "tokenizers": tokenizers.__version__},
+            "losses": dict(zip(("float64", "bfloat16"), losses)),
+            "gradient_errors": {n: float((got[n] - g).norm() / g.norm()) for n, g in exact.items()},
+            "gradient_norms": {n: float(g.norm()) for n, g in exact.items()}}
+
+
+def run():
+    model = make()
+    inv_freq = model.model.rotary_emb.inv_freq
     params = dict(model.named_parameters())
     opts = optimizers(params)
     out = {"versions": {"torch": torch.__version__, "transformers": transformers.__version__,
                         "tokenizers": tokenizers.__version__, "python": sys.version.split()[0]},
            "inv_freq": [float(f) for f in inv_freq], "losses": [], "grad_norms": [], "first_grad_norms": {}}
     for step, (x, y, pos, doc) in enumerate(batches()):
-        allowed = (doc[:, :, None] == doc[:, None, :]) & torch.tril(torch.ones(SEQ, SEQ, dtype=torch.bool))
-        mask = torch.zeros(ROWS, 1, SEQ, SEQ).masked_fill(~allowed[:, None], torch.finfo(torch.float32).min)
-        logits = model(input_ids=x, attention_mask=mask, position_ids=pos, use_cache=False).logits.float()
-        loss = torch.nn.functional.cross_entropy(logits.reshape(-1, 2048), y.reshape(-1), reduction="sum") / y.numel()
+        loss = loss_of(model, x, y, pos, doc)
         model.zero_grad()
         loss.backward()
         squares = {n: float(p.grad.double().pow(2).sum()) for n, p in params.items()}
