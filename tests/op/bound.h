@@ -12,11 +12,15 @@
  * r             1 where the exact answer is in f64, 2 where it was itself stored in f32 (lse, rstd)
  * tiny          the smallest normal float: flushing to zero is allowed
  *
+ * Where op_has_f32_scalars is set (the npu backend): sumsq adds up in f32, and AdamW's hyper-parameters are f32, so that 1 - beta is off by u_acc.
+ *
  * S of each op is computed below from the f64 inputs. Included by op/harness.h. */
 #ifndef CT_TESTS_OP_BOUND_H
 #define CT_TESTS_OP_BOUND_H
 
 #include <float.h>
+
+static bool op_has_f32_scalars;
 
 typedef struct op_terms {
     double *magnitude; /* S, one per element of the output; starts as |exact| */
@@ -246,6 +250,9 @@ static inline void op_terms_adamw(const op_case *w, op_terms *t, int32_t k)
             const double denom = sqrt(v / (1.0 - pow(b2, step))) + a->eps.items[group];
             const double update = denom > 0.0 ? lr / (1.0 - pow(b1, step)) * m / denom : 0.0;
             t->magnitude[i] = k == 1 ? m : k == 2 ? v : fabs(p) * (1.0 + lr * a->weight_decay.items[group]) + update;
+            if (op_has_f32_scalars) { /* in units of 2 (n + 8) u_acc */
+                t->magnitude[i] += (k == 1 ? g : k == 2 ? g * g : update * (1.0 / (1.0 - b1) + 1.0 / (1.0 - b2))) / 32.0;
+            }
         }
     }
     t->n = 8.0;
@@ -305,7 +312,7 @@ static inline double *op_bound(const op_case *c, const op_case *wide, const op_r
 {
     const int64_t n = op_numel(&exact->out[k]);
     const double u_f = ct_dtype_unit_roundoff(c->f), u_out = ct_dtype_unit_roundoff(out_dtype);
-    const double u_acc = c->op == CT_OP_sumsq || c->f == CT_DTYPE_F64 ? ct_dtype_unit_roundoff(CT_DTYPE_F64)
+    const double u_acc = (c->op == CT_OP_sumsq && !op_has_f32_scalars) || c->f == CT_DTYPE_F64 ? ct_dtype_unit_roundoff(CT_DTYPE_F64)
                                                                       : ct_dtype_unit_roundoff(CT_DTYPE_F32);
     op_terms t = {.magnitude = op_must(ct_arena_alloc(c->arena, (size_t)(n + 1) * sizeof(double), NULL)), .n = 1.0};
     for (int64_t i = 0; i < n; i++) {

@@ -29,7 +29,10 @@ void cti_npu_op_rmsnorm_grad(cti_npu_seq *s, const ct_launch *l)
         x = cti_npu_f32(s, x);
         w = cti_npu_f32(s, w);
     }
-    const bool is_over = l->out[0].data == l->in[0].data || l->out[0].data == l->in[1].data;
+    bool is_over = false;
+    for (int32_t k = 0; k < 4; k++) {
+        is_over = is_over || l->out[0].data == l->in[k].data;
+    }
     const cti_npu_view other = cti_npu_temp(s, x.dtype, NPU_DIMS(rows, d)), to = is_over || has_addend ? other : dx;
     const cti_npu_view dw32 = dw.dtype == ACL_FLOAT ? dw : cti_npu_temp(s, ACL_FLOAT, NPU_DIMS(d));
     NPU_CALL(s, RmsNormGrad, NPU_T(s, dy), NPU_T(s, x), NPU_T(s, rstd), NPU_T(s, w), NPU_T(s, to), NPU_T(s, dw32));

@@ -118,7 +118,8 @@ void cti_npu_op_momentum(cti_npu_seq *s, const ct_launch *l)
             const size_t mark = s->at;
             const cti_npu_view kept = piece(m, at, n), out = piece(d, at, n), x = times(s, piece(&l->in[1], at, n), share * (coef != NULL ? (double)*coef : 1.0));
             if (decay != 0.0) {
-                NPU_CALL(s, InplaceAdd, NPU_T(s, x), NPU_T(s, cti_npu_f32(s, piece(&l->in[2], at, n))), NPU_F(s, share * decay));
+                const cti_npu_view p32 = cti_npu_f32(s, piece(&l->in[2], at, n));
+                NPU_CALL(s, InplaceAdd, NPU_T(s, x), NPU_T(s, p32), NPU_F(s, share * decay));
             }
             const cti_npu_view m32 = work_on(s, kept);
             NPU_CALL(s, InplaceMuls, NPU_T(s, m32), NPU_F(s, mu));

@@ -117,7 +117,7 @@ void cti_npu_op_swiglu_grad(cti_npu_seq *s, const ct_launch *l)
     if (cti_npu_numel(&out) == 0) {
         return;
     }
-    const cti_npu_view other = cti_npu_temp(s, out.dtype, out.ndim, out.dims), to = l->out[0].data == l->in[1].data ? other : out;
+    const cti_npu_view other = cti_npu_temp(s, out.dtype, out.ndim, out.dims), to = l->out[0].data == l->in[0].data || l->out[0].data == l->in[1].data ? other : out;
     NPU_CALL(s, SwiGluGrad, NPU_T(s, cti_npu_rows(&l->in[0])), NPU_T(s, cti_npu_rows(&l->in[1])), 1, NPU_T(s, to));
     cti_npu_cast(s, out, to);
 }

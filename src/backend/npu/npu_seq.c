@@ -150,7 +150,7 @@ bool cti_npu_begin(cti_npu_seq *s, const char *name, bool is_there)
     if (s->st == CT_OK && !is_there) {
         cti_npu_stop(s, cti_cann_missing(name, s->op, s->err));
     }
-    s->n_tensors = s->n_scalars = s->n_arrays = 0;
+    CT_ASSERT(s->n_tensors + s->n_scalars + s->n_arrays == 0); /* no call among the operands of another */
     return s->st == CT_OK && !s->is_refused;
 }
 
