@@ -18,14 +18,21 @@ static const palette colors = {"\033[31m", "\033[32m", "\033[38;2;180;60;0m", "\
                                "\033[34m", "\033[36m", "\033[35m",            "\033[39m"};
 static const palette plain = {"", "", "", "", "", "", "", ""};
 
-void cti_metrics_start(cti_metrics *m, const ct_device_facts *facts, ct_dtype compute_dtype, double flops_per_token, bool color)
+void cti_metrics_start(cti_metrics *m, const ct_device_facts *facts, ct_dtype compute_dtype, double flops_per_token, int64_t device_bytes, bool color)
 {
+    m->device_bytes = device_bytes;
     m->last_ns = cti_now_ns();
     m->tokens = m->steps = m->fetches = m->fetch_ns = 0;
     m->flops_per_token = flops_per_token;
     m->peak_flops = compute_dtype == CT_DTYPE_BF16 && facts->peak_flops_bf16 > 0.0 ? facts->peak_flops_bf16 : facts->peak_flops;
     m->memory_bytes = facts->memory_bytes;
     m->color = color;
+}
+
+/* On the host the most that the process had, which its libraries and data are part of. */
+static int64_t peak_bytes(const cti_metrics *m)
+{
+    return m->device_bytes > 0 ? m->device_bytes : cti_peak_rss_bytes();
 }
 
 /* 1234.5 -> "1,234.50" */
@@ -50,7 +57,7 @@ void cti_metrics_log(cti_metrics *m, ct_log *log, int64_t step, double loss, dou
                               .seconds_per_step = m->steps > 0 ? seconds / (double)m->steps : seconds,
                               .data_seconds = m->fetches > 0 ? waited / (double)m->fetches : 0.0,
                               .data_percent = seconds > 0.0 ? 100.0 * waited / seconds : 0.0,
-                              .peak_bytes = cti_peak_rss_bytes()};
+                              .peak_bytes = peak_bytes(m)};
     const double peak_memory = (double)out->peak_bytes;
     const palette *c = m->color ? &colors : &plain;
     char tps_text[32], tflops_text[64], mfu[32] = "N/A";
@@ -69,7 +76,7 @@ void cti_metrics_log(cti_metrics *m, ct_log *log, int64_t step, double loss, dou
 
 void cti_metrics_log_validation(const cti_metrics *m, ct_log *log, int64_t step, double loss, double tokens, int64_t spent_ns)
 {
-    const double peak_memory = (double)cti_peak_rss_bytes();
+    const double peak_memory = (double)peak_bytes(m);
     char tps[32];
     CT_INFO(log, "%svalidate step: %2" PRId64 "  %sloss: %7.4f  %smemory: %5.2fGiB(%.2f%%)  %stps: %s%s", m->color ? "\033[33m" : "", step,
             m->color ? colors.green : "", loss, m->color ? colors.turquoise : "", peak_memory / GIB,

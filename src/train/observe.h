@@ -26,7 +26,7 @@ typedef struct cti_step_numbers {
     double seconds_per_step;
     double data_seconds;   /* mean wait for a micro-batch */
     double data_percent;   /* share of those waits in the time */
-    int64_t peak_bytes;    /* of the process's memory */
+    int64_t peak_bytes;    /* of the process's memory; of the device's where the step runs on one */
 } cti_step_numbers;
 
 void cti_observer_open(struct cti_trainer *t);

@@ -99,15 +99,19 @@ static ct_status know_device(const ct_alloc *alloc, const cti_plan_request *r, c
         *out = (rates){cti_target_peak(r->target, is_bf16), r->target->memory_gb_s * 1e9, r->target->link_gb_s * 1e9, false};
         return CT_OK;
     }
-    void *device = NULL;
     ct_device_facts facts;
-    CT_TRY(r->backend->device_open(alloc, 0, &device, err));
-    const ct_status st = r->backend->device_facts(device, &facts, err);
-    r->backend->device_close(&device);
-    CT_TRY(st);
+    if (r->facts != NULL) {
+        facts = *r->facts;
+    } else {
+        void *device = NULL;
+        CT_TRY(r->backend->device_open(alloc, 0, &device, err));
+        const ct_status st = r->backend->device_facts(device, &facts, err);
+        r->backend->device_close(&device);
+        CT_TRY(st);
+    }
     (void)snprintf(e->device, sizeof e->device, "%.100s (this machine)", facts.name);
     e->memory_bytes = facts.memory_bytes;
-    *out = (rates){.is_built = true, .flops = is_bf16 && facts.peak_flops_bf16 > 0.0 ? facts.peak_flops_bf16 : facts.peak_flops};
+    *out = (rates){.is_built = r->backend->device_count == NULL, .flops = is_bf16 && facts.peak_flops_bf16 > 0.0 ? facts.peak_flops_bf16 : facts.peak_flops};
     return CT_OK;
 }
 

@@ -23,7 +23,8 @@ typedef struct cti_plan_request {
     const cti_run_config *run; /* resolved for n_ranks; overrides applied */
     int64_t n_ranks, rank;
     const ct_backend *backend; /* whose kernels say how much workspace they want; null: none */
-    const cti_target *target;  /* NULL: the machine that the backend opens */
+    const cti_target *target;  /* NULL: the machine that the backend opens, or `facts` */
+    const ct_device_facts *facts; /* of the device of this machine, where it is open; NULL: it is opened for them */
     ct_dtype compute_dtype;
     bool has_budget; /* of recomputing: `budget` in place of the settings' */
     double budget;

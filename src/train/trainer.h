@@ -59,6 +59,7 @@ typedef struct cti_metrics {
     double flops_per_token;
     double peak_flops;     /* dense, of compute_dtype; 0: unknown */
     int64_t memory_bytes;  /* of the device */
+    int64_t device_bytes;  /* that the run takes of it, but for what its libraries take; 0: the device is the host */
     bool color;
 } cti_metrics;
 
@@ -184,7 +185,7 @@ CT_MUST_CHECK ct_status cti_trainer_settle(cti_trainer *trainer, ct_status statu
 void cti_trainer_close_ranks(cti_trainer *trainer);
 
 /* The peak for MFU is that of the compute dtype. */
-void cti_metrics_start(cti_metrics *metrics, const ct_device_facts *facts, ct_dtype compute_dtype, double flops_per_token, bool color);
+void cti_metrics_start(cti_metrics *metrics, const ct_device_facts *facts, ct_dtype compute_dtype, double flops_per_token, int64_t device_bytes, bool color);
 /* The step line, then the counters start anew. out_numbers: what it said, but for max_loss. */
 /* The line of a validation: tokens of this rank in ns. */
 void cti_metrics_log_validation(const cti_metrics *metrics, ct_log *log, int64_t step, double loss, double tokens, int64_t spent_ns);

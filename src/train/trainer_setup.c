@@ -151,7 +151,7 @@ ct_status cti_trainer_plan_length(cti_trainer *t, int64_t epoch_tokens, ct_err *
 static ct_status refuse_too_large(cti_trainer *t, const ct_backend *backend, const ct_err *why, ct_err *err)
 {
     const cti_plan_request request = {.run = t->o.run, .n_ranks = t->mesh.world_size, .rank = t->mesh.rank, .backend = backend,
-                                      .compute_dtype = t->compute_dtype};
+                                      .facts = &t->facts, .compute_dtype = t->compute_dtype};
     cti_run_estimate *e = NULL;
     if (cti_run_estimate_create(t->alloc, &request, &e, NULL) != CT_OK || e->fits) {
         cti_run_estimate_destroy(&e);
@@ -172,7 +172,7 @@ static ct_status refuse_too_large(cti_trainer *t, const ct_backend *backend, con
 /* All ranks take what rank 0 finds. */
 static ct_status fit_budget(cti_trainer *t, const ct_backend *backend, int64_t limit_bytes, double *out_budget, ct_err *err)
 {
-    const cti_plan_request request = {.run = t->o.run, .n_ranks = t->mesh.world_size, .backend = backend, .compute_dtype = t->compute_dtype};
+    const cti_plan_request request = {.run = t->o.run, .n_ranks = t->mesh.world_size, .backend = backend, .facts = &t->facts, .compute_dtype = t->compute_dtype};
     CT_TRY(cti_fit_budget(t->alloc, &request, limit_bytes, out_budget, err));
     return ct_comm_broadcast(t->world, out_budget, 1, CT_DTYPE_F64, 0, NULL, err);
 }
@@ -231,7 +231,8 @@ static ct_status build_model(cti_trainer *t, ct_err *err)
     if (st != CT_OK) {
         return st == CT_ERR_MEMORY ? refuse_too_large(t, backend, &why, err) : CT_FAIL(err, st, "%s", why.message);
     }
-    cti_metrics_start(&t->metrics, &t->engine->facts, t->compute_dtype, counts.flops_per_token, color);
+    cti_metrics_start(&t->metrics, &t->engine->facts, t->compute_dtype, counts.flops_per_token,
+                      backend->device_count != NULL ? t->engine->plan->total_bytes : 0, color);
     return cti_engine_init_consts(t->engine, &t->step->build, err);
 }
 
