@@ -312,7 +312,11 @@ aclnnStatus fake_plan(const fake_op *op, const fake_given *given, int ngiven, ui
                          "EZ9903: %s: no current context in this thread", op->phase1);
     }
     fake_call call = {.op = op, .deterministic = fake_deterministic() > 0};
-    int r = fake_fault("phase1") ? ACLNN_INNER : check(&call, given);
+    int r = check(&call, given);
+    if (r == 0 && fake_fault("phase1")) {
+        fake_error_text("EZ9999: %s: inner error (a fault on demand)", op->phase1);
+        r = ACLNN_INNER;
+    }
     if (r != 0) {
         fake_call_clear(&call);
         return r;
