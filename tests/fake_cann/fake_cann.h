@@ -125,11 +125,11 @@ __attribute__((unused)) static void load_acl(void)
 /* In a row's function: what a call must return. */
 #define GIVES(want, call)                                                                             \
     do {                                                                                              \
-        long got = (long)(call);                                                                      \
-        if (got != (long)(want)) {                                                                    \
+        long gives_got = (long)(call);                                                                \
+        if (gives_got != (long)(want)) {                                                              \
             const char *text = acl.aclGetRecentErrMsg();                                              \
             (void)fprintf(stderr, "%s:%d: %s: wanted %ld, got %ld (%s)\n", __FILE__, __LINE__, #call, \
-                          (long)(want), got, text == NULL ? "no text" : text);                        \
+                          (long)(want), gives_got, text == NULL ? "no text" : text);                  \
             _exit(2);                                                                                 \
         }                                                                                             \
     } while (0)

@@ -3,7 +3,10 @@
  * process that made it ends. */
 #include "hccl_internal.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +32,24 @@ struct meeting *meet_open(const char *name, bool create)
     return meeting;
 }
 
+/* Takes away what processes left that were killed before their ranks had met. */
+static void unlink_dead(void)
+{
+    DIR *folder = opendir("/dev/shm");
+    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+        int pid = 0;
+        if (sscanf(entry->d_name, "fake_hccl_%d_", &pid) == 1 && kill(pid, 0) != 0 && errno == ESRCH) {
+            (void)shm_unlink(entry->d_name);
+        }
+    }
+    if (folder != NULL) {
+        (void)closedir(folder);
+    }
+}
+
 struct meeting *meet_create(const char *name)
 {
+    unlink_dead();
     struct meeting *meeting = meet_open(name, true);
     struct hccl *hccl = hccl_state();
     fake_shared_lock();

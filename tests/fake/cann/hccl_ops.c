@@ -342,6 +342,9 @@ static int run_collective(void *arg)
 
 /* ---- In the task: pairs ------------------------------------------------------------------------------ */
 
+/* In pair_call.read: the receiver wanted something else. */
+static const uint64_t refused = UINT64_C(1) << 63;
+
 static bool wait_pair(const struct comm *comm, const _Atomic uint64_t *word, uint64_t number,
                       const char *what, uint32_t peer)
 {
@@ -386,6 +389,7 @@ static bool receive(struct comm *comm, const struct item *item)
             item->peer, (unsigned long long)call->count, type_name(call->type), comm->rank,
             (unsigned long long)item->count, type_name(item->type));
         say(1, text);
+        atomic_store(&call->read, item->number | refused);
         return false;
     }
     fetch(comm, item->peer, call->pid, call->file, call->offset, fake_at(item->buf),
@@ -413,9 +417,21 @@ static int run_pairs(void *arg)
     }
     for (uint32_t i = 0; i < job->nitems; i++) {
         const struct item *item = &job->items[i];
-        if (item->recv == 0 &&
-            !wait_pair(comm, &comm->meeting->pairs[comm->rank][item->peer][item->number % PAIR_RING].read,
-                       item->number, "Send", item->peer)) {
+        if (item->recv != 0) {
+            continue;
+        }
+        const _Atomic uint64_t *read =
+            &comm->meeting->pairs[comm->rank][item->peer][item->number % PAIR_RING].read;
+        if (!wait_pair(comm, read, item->number, "Send", item->peer)) {
+            return failed(comm);
+        }
+        if ((atomic_load(read) & refused) != 0) {
+            char text[300];
+            (void)snprintf(text, sizeof text,
+                           "EI0005: arguments differ between ranks: rank %u sends %llu %s, and rank %u "
+                           "receives something else",
+                           comm->rank, (unsigned long long)item->count, type_name(item->type), item->peer);
+            say(1, text);
             return failed(comm);
         }
     }
