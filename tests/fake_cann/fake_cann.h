@@ -127,9 +127,9 @@ __attribute__((unused)) static void load_acl(void)
     do {                                                                                              \
         long gives_got = (long)(call);                                                                \
         if (gives_got != (long)(want)) {                                                              \
-            const char *text = acl.aclGetRecentErrMsg();                                              \
+            const char *gives_text = acl.aclGetRecentErrMsg();                                        \
             (void)fprintf(stderr, "%s:%d: %s: wanted %ld, got %ld (%s)\n", __FILE__, __LINE__, #call, \
-                          (long)(want), gives_got, text == NULL ? "no text" : text);                  \
+                          (long)(want), gives_got, gives_text == NULL ? "no text" : gives_text);      \
             _exit(2);                                                                                 \
         }                                                                                             \
     } while (0)
