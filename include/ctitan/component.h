@@ -86,6 +86,9 @@ const char *ct_component_fqn(ct_tree *tree, const ct_component *component, ct_er
 /* Sets a field by name from text, recording the source. */
 CT_MUST_CHECK ct_status ct_component_set(ct_tree *tree, ct_component *component, const char *field,
                                          const char *const *tokens, size_t n_tokens, ct_source source, ct_err *err);
+/* Sets fields by name from a JSON object, {"eps": 1e-6, "sizes": [1, 2]}: what stands behind '=' in override.imports. Source OVERRIDE. ERR_USAGE
+ * for a key that is no field (with the nearest), a value of another kind, out of bounds, or JSON that is no object. */
+CT_MUST_CHECK ct_status ct_component_set_json(ct_tree *tree, ct_component *component, const char *args_json, ct_err *err);
 /* A new component of class `cls` with the fields that both classes have by name and kind copied from `src`, and src's
  * children shared by name (overrides' way to make a replacement). */
 CT_MUST_CHECK ct_status ct_component_derive(ct_tree *tree, const ct_component *src, const ct_class *cls,
@@ -112,6 +115,7 @@ typedef struct ct_param {
     int32_t ndim;
     int64_t dims[CT_MAX_NDIM];
     ct_init init;
+    int32_t part, n_parts; /* n_parts above 1: `value` is so many parameters, one below the other, and this is number `part` of them */
 } ct_param;
 typedef struct ct_const {
     const char *name;
@@ -149,6 +153,12 @@ CT_MUST_CHECK ct_status ct_build_child(ct_build *build, const ct_component *pare
  * weights name it whole with a leading '/'). */
 CT_MUST_CHECK ct_status ct_build_param(ct_build *build, const char *name, const int64_t *dims, int32_t ndim,
                                        const ct_init *init, ct_value_id *out_value, ct_err *err);
+/* One value "<scope>.<name>" of n (2 to 255) parameters of equal dims, one below the other along dim 0. They were declared directly after
+ * each other, and no op reads them; from here on none may. To everything that is not an op they stay what they were: names, first values,
+ * checkpoints, optimizers and their states are theirs alone, and tensor parallelism cuts the rows of each for itself.
+ * ERR_STATE where they were not declared so, are read, or are joined already; ERR_SHAPE where their dims differ. */
+CT_MUST_CHECK ct_status ct_build_join(ct_build *build, const char *name, const ct_value_id *params, int32_t n, ct_value_id *out_value,
+                                      ct_err *err);
 /* Declares the f32 constant `name` (whole name, shared by all who declare it with the same dims). */
 CT_MUST_CHECK ct_status ct_build_const(ct_build *build, const char *name, const int64_t *dims, int32_t ndim,
                                        const ct_component *self, ct_const_fn fill, ct_value_id *out_value, ct_err *err);
@@ -163,8 +173,9 @@ typedef struct ct_registry ct_registry;
 /* Makes the whole tree of a run ("llama3", "llama3_debugmodel"): root of class Trainer with its sections. */
 typedef ct_status (*ct_config_fn)(ct_tree *tree, ct_component **out_root, ct_err *err);
 
-/* args_json: the JSON object given on the command line, "{}" where none; unknown keys are the factory's to refuse.
- * *out may be `matched` itself (counted and logged all the same). */
+/* args_json: the JSON object given on the command line, "{}" where none. Usual: ct_component_derive, then ct_component_set_json, which
+ * refuses unknown keys. The replacement of a section (optimizer, loss, dataloader, metrics …) is read by the trainer, so its class must be the
+ * section's or have it as `base`, with the same fields in the same places; so must any class that names a base. *out may be `matched` itself (counted and logged all the same). */
 typedef ct_status (*ct_override_fn)(ct_tree *tree, ct_component *matched, const char *args_json, ct_component **out,
                                     ct_err *err);
 typedef struct ct_override {

@@ -68,6 +68,7 @@ typedef enum ct_placement_kind {
 typedef struct ct_placement {
     uint8_t kind; /* ct_placement_kind */
     int8_t dim;   /* of SHARD */
+    uint8_t parts; /* of SHARD: above 1, so many equal parts of the dim are cut each for itself, as rows that were joined (ct_build_join) */
 } ct_placement;
 
 typedef struct ct_value {

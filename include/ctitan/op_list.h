@@ -48,7 +48,8 @@ typedef enum ct_shard_class {
     CT_SHARD_LOSS,       /* as ROWS; output 0 (the loss) is partial, output 1 follows rows, output 2 is partial; input 1, a parameter, may be
                             sharded on dim 0 */
     CT_SHARD_REPLICATED, /* every input replicated (scalars, states, optimizer) */
-    CT_SHARD_COLLECTIVE  /* made by the shard pass itself */
+    CT_SHARD_COLLECTIVE, /* made by the shard pass itself */
+    CT_SHARD_HALVES      /* as ROWS; or each half of the last dim of the only input is sharded, and with them the output's last dim */
 } ct_shard_class;
 
 /* Tolerance class of a backend's kernel against ref: EXACT bits, REORDERED sums, APPROXIMATE functions (exp, rsqrt). */
@@ -164,7 +165,7 @@ typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE }
     X(sdpa_tnd_grad,             9, 9, 3, 0,                                   ROWS,       APPROXIMATE, CT_ATTRS_SDPA) \
     X(silu_mul,                  2, 2, 1, CT_OP_ELEMENTWISE,                   ELEMENT,    APPROXIMATE, CT_ATTRS_NONE) \
     X(silu_mul_grad,             3, 3, 2, CT_OP_ELEMENTWISE,                   ELEMENT,    APPROXIMATE, CT_ATTRS_NONE) \
-    X(swiglu,                    1, 1, 1, 0,                                   ROWS,       APPROXIMATE, CT_ATTRS_NONE) \
+    X(swiglu,                    1, 1, 1, 0,                                   HALVES,       APPROXIMATE, CT_ATTRS_NONE) \
     X(swiglu_grad,               2, 2, 1, CT_OP_IN_PLACE,                      ROWS,       APPROXIMATE, CT_ATTRS_NONE) \
     X(linear_cross_entropy,      4, 5, 3, CT_OP_EXPENSIVE,                     LOSS,       APPROXIMATE, CT_ATTRS_LOSS) \
     X(linear_cross_entropy_eval, 4, 5, 1, 0,                                   LOSS,       APPROXIMATE, CT_ATTRS_LOSS) \

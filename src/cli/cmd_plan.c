@@ -278,7 +278,7 @@ static ct_status plan(const ct_alloc *alloc, const cti_env *env, cti_run_config 
     if (!cti_str_eq(a->target, "cpu")) {
         CT_TRY(cti_target_find(a->target, &target, err));
     }
-    CT_TRY(cti_overrides_apply(env->registry, env->plugins, run->tree, run->root, &applied, err));
+    CT_TRY(cti_run_config_override(alloc, env->registry, env->plugins, run, a->n_ranks, true, &applied, err));
     const ct_backend *backend = target != NULL ? ct_backend_null() : cti_backends()[0];
     const cti_plan_request request = {.run = run, .n_ranks = a->n_ranks, .rank = a->rank, .backend = backend, .target = target,
                                       .compute_dtype = compute_dtype(run, target, alloc, backend)};

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "base/str.h"
 #include "component/component.h"
 
@@ -96,6 +97,10 @@ ct_status ct_build_param(ct_build *build, const char *name, const int64_t *dims,
         if (strcmp(build->params[i].name, whole) != 0) {
             continue;
         }
+        if (build->params[i].n_parts > 1) {
+            return CT_FAIL(err, CT_ERR_STATE, "the parameter '%s' is part of '%s' already", whole,
+                           ct_graph_value_c(build->graph, build->params[i].value)->name);
+        }
         if (!same_dims(ct_graph_value_c(build->graph, build->params[i].value), dims, ndim)) {
             return CT_FAIL(err, CT_ERR_SHAPE, "the parameter '%s' is declared twice with different dims", whole);
         }
@@ -112,6 +117,69 @@ ct_status ct_build_param(ct_build *build, const char *name, const int64_t *dims,
     CT_TRY(declare(build, whole, build->param_dtype, CT_VALUE_PARAM, dims, ndim, &param.value, err));
     build->params[build->n_params++] = param;
     *out_value = param.value;
+    return CT_OK;
+}
+
+static bool is_read(const ct_graph *g, ct_value_id value)
+{
+    for (int32_t at = 0; at < ct_graph_order_len(g); at++) {
+        const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[at]);
+        for (int32_t i = 0; i < node->n_in; i++) {
+            if (node->in[i] == value) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The first of the n parameters of `values` in the list, each of which can be joined. */
+static ct_status find_parts(const ct_build *build, const char *name, const ct_value_id *values, int32_t n, int32_t *out_first, ct_err *err)
+{
+    int32_t first = 0;
+    while (first < build->n_params && build->params[first].value != values[0]) {
+        first++;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        const ct_param *p = first + i < build->n_params ? &build->params[first + i] : NULL;
+        if (p == NULL || p->value != values[i] || p->n_parts > 1) {
+            return CT_FAIL(err, CT_ERR_STATE, "'%s' cannot be joined: number %" PRId32 " is no parameter that was declared directly after the one before "
+                           "and stands alone", name, i);
+        }
+        if (p->ndim < 1 || p->ndim != build->params[first].ndim || memcmp(p->dims, build->params[first].dims, sizeof p->dims) != 0) {
+            return CT_FAIL(err, CT_ERR_SHAPE, "'%s' cannot be joined: '%s' and '%s' have other dims", name, build->params[first].name, p->name);
+        }
+        if (is_read(build->graph, p->value)) {
+            return CT_FAIL(err, CT_ERR_STATE, "'%s' cannot be joined: an op reads '%s' already", name, p->name);
+        }
+    }
+    *out_first = first;
+    return CT_OK;
+}
+
+ct_status ct_build_join(ct_build *build, const char *name, const ct_value_id *params, int32_t n, ct_value_id *out_value, ct_err *err)
+{
+    const char *whole = whole_name(build, name, err);
+    int32_t first;
+    if (whole == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    if (n < 2 || n > UINT8_MAX) {
+        return CT_FAIL(err, CT_ERR_RANGE, "'%s': %" PRId32 " parameters cannot be joined, 2 to %d can", whole, n, UINT8_MAX);
+    }
+    CT_TRY(find_parts(build, whole, params, n, &first, err));
+    ct_param *parts = &build->params[first];
+    int64_t dims[CT_MAX_NDIM];
+    memcpy(dims, parts->dims, sizeof dims);
+    if (!cti_mul_i64(dims[0], n, &dims[0])) {
+        return CT_FAIL(err, CT_ERR_SHAPE, "'%s' has too many rows", whole);
+    }
+    CT_TRY(declare(build, whole, build->param_dtype, CT_VALUE_PARAM, dims, parts->ndim, out_value, err));
+    for (int32_t i = 0; i < n; i++) {
+        parts[i].value = *out_value;
+        parts[i].part = i;
+        parts[i].n_parts = n;
+    }
     return CT_OK;
 }
 

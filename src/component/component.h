@@ -3,7 +3,8 @@
  *
  *   registry.c    ct_registry: registry functions, overrides, classes; transactions
  *   plugins.c     shared objects that register more of them
- *   overrides.c   override.imports: replacing nodes of the tree before anything is built
+ *   overrides.c   override.imports: replacing nodes of the tree before anything is built (override_rules.c: what may take a node's place;
+ *                 override_words.c: what is logged)
  *   resolve.c     command line, environment, files and registry into the settings of a run
  *   build.c       ct_build_child, ct_build_param, ct_build_const, ct_build_state
  *
@@ -14,7 +15,7 @@
  *     cti_run_config run;
  *     st = cti_run_config_resolve(alloc, registry, plugins, &options, &problems, &run, err);
  *     … st == CT_ERR_USAGE: print problems.text, exit 2 …
- *     CT_TRY(cti_overrides_apply(registry, plugins, run.tree, run.root, &applied, err));   // log applied.lines
+ *     CT_TRY(cti_run_config_override(alloc, registry, plugins, &run, world_size, false, &applied, err));   // log applied.lines
  *     … build and train …
  *     cti_run_config_deinit(&run);
  *     cti_plugins_destroy(&plugins);       // after every tree: classes live in the plug-ins
@@ -86,7 +87,8 @@ CT_MUST_CHECK ct_status cti_override_entries(const ct_str_list *tokens, ct_arena
 typedef struct cti_overrides_applied {
     const char **lines; /* INFO lines: one per node, then "Applied N override(s)" where N > 0 */
     size_t n_lines;
-    const char *warning; /* NULL, or why nothing was replaced */
+    const char *warning; /* NULL, or which entries matched nothing */
+    const char **fqns; /* of the nodes, n_nodes */
     int64_t n_nodes;
 } cti_overrides_applied;
 /* Applies `override.imports` of the root: loads plug-ins (`plugins` may be NULL), collects every claim on the tree as it is, refuses
@@ -94,6 +96,9 @@ typedef struct cti_overrides_applied {
  * some of the replacements: do not use it. */
 CT_MUST_CHECK ct_status cti_overrides_apply(const ct_registry *registry, cti_plugins *plugins, ct_tree *tree,
                                             ct_component *root, cti_overrides_applied *out_applied, ct_err *err);
+
+/* The classes of the sections, so that overrides of plug-ins find them ("OptimizersContainer"). */
+CT_MUST_CHECK ct_status cti_register_sections(ct_registry *registry, ct_err *err);
 
 /* ---- the settings of a run ------------------------------------------------------------------------------------- */
 
@@ -120,6 +125,11 @@ CT_MUST_CHECK ct_status cti_run_config_resolve(const ct_alloc *alloc, const ct_r
                                                const cti_resolve_options *options, cti_problems *problems,
                                                cti_run_config *out, ct_err *err);
 void cti_run_config_deinit(cti_run_config *run);
+/* cti_overrides_apply on the run's tree; then the checks across fields once more, since overrides may have changed sections. ERR_USAGE with the
+ * first of them that fails. */
+CT_MUST_CHECK ct_status cti_run_config_override(const ct_alloc *alloc, const ct_registry *registry, cti_plugins *plugins,
+                                                const cti_run_config *run, int64_t world_size, bool plan_only,
+                                                cti_overrides_applied *out_applied, ct_err *err);
 
 /* The settings as a file that --config takes back (cti_config_json and cti_config_yaml with `module`, `base` and `given`). */
 CT_MUST_CHECK ct_status cti_run_config_json(const cti_run_config *run, json_t **out_json, ct_err *err);

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/nearest.h"
+#include "component/overrides_internal.h"
 #include "component/registry_internal.h"
 
 enum { MAX_NAMES = 256 };
@@ -98,21 +99,6 @@ ct_status cti_override_entries(const ct_str_list *tokens, ct_arena *arena, cti_o
 
 /* ---- claims ---------------------------------------------------------------------------------------------------- */
 
-typedef struct claim {
-    const ct_override *row;
-    const cti_override_entry *entry;
-    ct_component *node;
-    const char *fqn;
-    ct_component *with;
-} claim;
-
-typedef struct work {
-    ct_tree *tree;
-    ct_arena *arena;
-    claim *claims; /* the arena's */
-    size_t n, cap;
-} work;
-
 static bool row_matches(const ct_override *row, const ct_component *node, const char *fqn)
 {
     if (row->is_exact ? node->cls != row->target : !ct_class_is_a(node->cls, row->target)) {
@@ -125,11 +111,11 @@ static bool row_matches(const ct_override *row, const ct_component *node, const 
     return matches;
 }
 
-static ct_status add_claim(work *w, const claim *c, ct_err *err)
+static ct_status add_claim(cti_override_work *w, const cti_claim *c, ct_err *err)
 {
     if (w->n == w->cap) {
         const size_t room = w->cap == 0 ? 16 : w->cap * 2;
-        claim *grown = ct_arena_alloc(w->arena, room * sizeof *grown, err);
+        cti_claim *grown = ct_arena_alloc(w->arena, room * sizeof *grown, err);
         if (grown == NULL) {
             return CT_ERR_MEMORY;
         }
@@ -144,7 +130,7 @@ static ct_status add_claim(work *w, const claim *c, ct_err *err)
 }
 
 /* Depth is that of the tree: a handful. */
-static ct_status collect(work *w, const ct_override *row, const cti_override_entry *entry, ct_component *node, ct_err *err)
+static ct_status collect(cti_override_work *w, const ct_override *row, const cti_override_entry *entry, ct_component *node, ct_err *err)
 {
     const char *fqn = ct_component_fqn(w->tree, node, err);
     if (fqn == NULL) {
@@ -155,7 +141,7 @@ static ct_status collect(work *w, const ct_override *row, const cti_override_ent
             return CT_FAIL(err, CT_ERR_USAGE, "override '%s' claims the root (%s), which cannot be replaced in place",
                            row->name, node->cls->name);
         }
-        const claim c = {.row = row, .entry = entry, .node = node, .fqn = fqn};
+        const cti_claim c = {.row = row, .entry = entry, .node = node, .fqn = fqn};
         return add_claim(w, &c, err);
     }
     for (int32_t i = 0; i < node->n_children; i++) {
@@ -164,12 +150,12 @@ static ct_status collect(work *w, const ct_override *row, const cti_override_ent
     return CT_OK;
 }
 
-static ct_status check_conflicts(const work *w, ct_err *err)
+static ct_status check_conflicts(const cti_override_work *w, ct_err *err)
 {
     for (size_t i = 0; i < w->n; i++) {
         for (const ct_component *at = w->claims[i].node; at != NULL; at = at->parent) {
             for (size_t j = 0; j < w->n; j++) {
-                const claim *a = &w->claims[j], *b = &w->claims[i];
+                const cti_claim *a = &w->claims[j], *b = &w->claims[i];
                 if (a->node != at || a->row == b->row) {
                     continue;
                 }
@@ -222,137 +208,6 @@ static ct_status find_row(const ct_registry *registry, cti_plugins *plugins, con
     return CT_OK;
 }
 
-/* ---- words ----------------------------------------------------------------------------------------------------- */
-
-static void add_repr(const json_t *json, cti_str *out);
-
-static void add_text_repr(const char *text, cti_str *out)
-{
-    const char quote = strchr(text, '\'') != NULL && strchr(text, '"') == NULL ? '"' : '\'';
-    cti_str_add_char(out, quote);
-    for (; *text != '\0'; text++) {
-        if (*text == quote || *text == '\\') {
-            cti_str_add_char(out, '\\');
-            cti_str_add_char(out, *text);
-        } else if (*text == '\n') {
-            cti_str_add(out, "\\n");
-        } else if ((unsigned char)*text < ' ') {
-            cti_str_printf(out, "\\x%02x", (unsigned)(unsigned char)*text);
-        } else {
-            cti_str_add_char(out, *text);
-        }
-    }
-    cti_str_add_char(out, quote);
-}
-
-static void add_dict_repr(const json_t *json, cti_str *out)
-{
-    const char *key;
-    json_t *value;
-    bool is_first = true;
-    cti_str_add_char(out, '{');
-    json_object_foreach((json_t *)(uintptr_t)json, key, value)
-    {
-        cti_str_add(out, is_first ? "" : ", ");
-        add_text_repr(key, out);
-        cti_str_add(out, ": ");
-        add_repr(value, out);
-        is_first = false;
-    }
-    cti_str_add_char(out, '}');
-}
-
-/* As Python's repr prints it. Depth is bounded by the JSON parser. */
-static void add_repr(const json_t *json, cti_str *out)
-{
-    char buf[32];
-    switch (json_typeof(json)) {
-    case JSON_OBJECT:
-        add_dict_repr(json, out);
-        break;
-    case JSON_ARRAY:
-        cti_str_add_char(out, '[');
-        for (size_t i = 0; i < json_array_size(json); i++) {
-            cti_str_add(out, i > 0 ? ", " : "");
-            add_repr(json_array_get(json, i), out);
-        }
-        cti_str_add_char(out, ']');
-        break;
-    case JSON_STRING:
-        add_text_repr(json_string_value(json), out);
-        break;
-    case JSON_INTEGER:
-        cti_str_printf(out, "%lld", (long long)json_integer_value(json));
-        break;
-    case JSON_REAL:
-        cti_str_add(out, cti_format_f64(json_real_value(json), buf));
-        break;
-    case JSON_TRUE:
-    case JSON_FALSE:
-        cti_str_add(out, json_is_true(json) ? "True" : "False");
-        break;
-    case JSON_NULL:
-        cti_str_add(out, "None");
-        break;
-    }
-}
-
-/* " with k=v, l=w", or nothing. */
-static ct_status add_arguments(const char *args_json, cti_str *out, ct_err *err)
-{
-    json_t *json;
-    CT_TRY(cti_json_parse(args_json, strlen(args_json), "arguments", &json, err));
-    const char *key;
-    json_t *value;
-    const char *before = " with ";
-    json_object_foreach(json, key, value)
-    {
-        cti_str_printf(out, "%s%s=", before, key);
-        add_repr(value, out);
-        before = ", ";
-    }
-    json_decref(json);
-    return cti_str_check(out, err);
-}
-
-static ct_status add_line(ct_arena *arena, cti_overrides_applied *applied, cti_str *text, ct_err *err)
-{
-    CT_TRY(cti_str_check(text, err));
-    const char *copy = ct_arena_strdup(arena, cti_str_text(text), err);
-    if (copy == NULL) {
-        return CT_ERR_MEMORY;
-    }
-    applied->lines[applied->n_lines++] = copy;
-    return CT_OK;
-}
-
-static ct_status write_lines(const work *w, const ct_alloc *alloc, cti_overrides_applied *applied, ct_err *err)
-{
-    cti_str text = {.alloc = alloc};
-    ct_status st = CT_OK;
-    applied->lines = ct_arena_alloc(w->arena, (w->n + 1) * sizeof *applied->lines, err);
-    if (applied->lines == NULL) {
-        return CT_ERR_MEMORY;
-    }
-    for (size_t i = 0; st == CT_OK && i < w->n; i++) {
-        const claim *c = &w->claims[i];
-        cti_str_reset(&text);
-        cti_str_printf(&text, "[Override] %s: %s %s.Config -> %s.Config", c->row->name, c->fqn, c->node->cls->name,
-                       c->with->cls->name);
-        st = add_arguments(c->entry->args_json, &text, err);
-        if (st == CT_OK) {
-            st = add_line(w->arena, applied, &text, err);
-        }
-    }
-    if (st == CT_OK && w->n > 0) {
-        cti_str_reset(&text);
-        cti_str_printf(&text, "Applied %zu override(s)", w->n);
-        st = add_line(w->arena, applied, &text, err);
-    }
-    cti_str_deinit(&text);
-    return st;
-}
-
 /* ---- replacing ------------------------------------------------------------------------------------------------- */
 
 /* Fields of the replacement that neither the old node nor the class's default explains came from the override. */
@@ -376,10 +231,10 @@ static ct_status mark_sources(ct_tree *tree, const ct_component *old, ct_compone
     return CT_OK;
 }
 
-static ct_status make_all(work *w, ct_err *err)
+static ct_status make_all(const ct_registry *registry, cti_override_work *w, ct_err *err)
 {
     for (size_t i = 0; i < w->n; i++) {
-        claim *c = &w->claims[i];
+        cti_claim *c = &w->claims[i];
         ct_err why = {0};
         const ct_status st = c->row->factory(w->tree, c->node, c->entry->args_json, &c->with, &why);
         if (st != CT_OK) {
@@ -389,14 +244,21 @@ static ct_status make_all(work *w, ct_err *err)
         if (c->with == NULL) {
             return CT_FAIL(err, CT_ERR_PLUGIN, "override '%s' at '%s': its factory gave no component", c->row->name, c->fqn);
         }
-        if (c->with != c->node) {
-            CT_TRY(mark_sources(w->tree, c->node, c->with, err));
+        if (c->with == c->node) {
+            continue;
         }
+        ct_err fault = {0};
+        ct_status made = cti_override_check_made(w->tree, c, &fault);
+        made = made == CT_OK ? cti_override_check_kind(registry, c, &fault) : made;
+        if (made != CT_OK) {
+            return CT_FAIL(err, made, "override '%s' at '%s': %s", c->row->name, c->fqn, fault.message);
+        }
+        CT_TRY(mark_sources(w->tree, c->node, c->with, err));
     }
     return CT_OK;
 }
 
-static ct_status put_in_all(work *w, ct_err *err)
+static ct_status put_in_all(cti_override_work *w, ct_err *err)
 {
     for (size_t i = 0; i < w->n; i++) {
         const ct_status st = ct_component_replace(w->claims[i].node, w->claims[i].with, err);
@@ -408,11 +270,30 @@ static ct_status put_in_all(work *w, ct_err *err)
     return CT_OK;
 }
 
+/* Of the entries that no node matched. */
+static ct_status warn_of_unused(const cti_override_work *w, const cti_override_entry *entries, size_t n, cti_overrides_applied *applied, ct_err *err)
+{
+    const char *text = "";
+    for (size_t i = 0; i < n && text != NULL; i++) {
+        bool is_used = false;
+        for (size_t k = 0; k < w->n && !is_used; k++) {
+            is_used = w->claims[k].entry == &entries[i];
+        }
+        text = is_used ? text : ct_arena_printf(w->arena, err, "%s%s'%s'", text, text[0] != '\0' ? ", " : "", entries[i].target);
+    }
+    if (text != NULL && text[0] != '\0') {
+        text = applied->warning = ct_arena_printf(w->arena, err,
+                                                  "override.imports=[%s] produced no replacements. Check that the run has components of the target "
+                                                  "class under the names that the override asks for", text);
+    }
+    return text != NULL ? CT_OK : CT_ERR_MEMORY;
+}
+
 ct_status cti_overrides_apply(const ct_registry *registry, cti_plugins *plugins, ct_tree *tree, ct_component *root,
                               cti_overrides_applied *out_applied, ct_err *err)
 {
     cti_overrides_applied applied = {0};
-    work w = {.tree = tree, .arena = ct_tree_arena(tree)};
+    cti_override_work w = {.tree = tree, .arena = ct_tree_arena(tree)};
     const ct_component *section = ct_component_child(root, "override");
     const ct_str_list none = {0};
     const bool has_section = section != NULL && ct_class_is_a(section->cls, &cti_override_class);
@@ -432,25 +313,18 @@ ct_status cti_overrides_apply(const ct_registry *registry, cti_plugins *plugins,
         CT_TRY(collect(&w, rows[i], &entries[i], root, err));
     }
     CT_TRY(check_conflicts(&w, err));
-    CT_TRY(make_all(&w, err));
-    CT_TRY(write_lines(&w, registry->alloc, &applied, err));
+    CT_TRY(make_all(registry, &w, err));
+    CT_TRY(cti_overrides_lines(&w, registry->alloc, &applied, err));
     CT_TRY(put_in_all(&w, err));
     applied.n_nodes = (int64_t)w.n;
-    if (n > 0 && w.n == 0) {
-        const char *text = "";
-        for (size_t i = 0; i < n && text != NULL; i++) {
-            text = ct_arena_printf(w.arena, err, "%s%s'%s'", text, i > 0 ? ", " : "", entries[i].target);
-        }
-        applied.warning = text != NULL
-                              ? ct_arena_printf(w.arena, err,
-                                                "override.imports=[%s] produced no replacements. Check that the model has "
-                                                "components of the target class under the names that the override asks for",
-                                                text)
-                              : NULL;
-        if (applied.warning == NULL) {
-            return CT_ERR_MEMORY;
-        }
+    applied.fqns = ct_arena_alloc(w.arena, (w.n + 1) * sizeof *applied.fqns, err);
+    if (applied.fqns == NULL) {
+        return CT_ERR_MEMORY;
     }
+    for (size_t i = 0; i < w.n; i++) {
+        applied.fqns[i] = w.claims[i].fqn;
+    }
+    CT_TRY(warn_of_unused(&w, entries, n, &applied, err));
     *out_applied = applied;
     return CT_OK;
 }

@@ -161,6 +161,15 @@ const ct_class *ct_registry_class(const ct_registry *registry, const char *name)
     return NULL;
 }
 
+ct_status cti_register_sections(ct_registry *registry, ct_err *err)
+{
+    const ct_class *cls;
+    for (size_t i = 0; (cls = cti_section_class_at(i)) != NULL; i++) {
+        CT_TRY(ct_registry_add_class(registry, cls, err));
+    }
+    return CT_OK;
+}
+
 void cti_registry_add_builder(ct_registry *registry, const ct_class *spec_class, cti_builder_fn build)
 {
     size_t i = 0;

@@ -59,6 +59,12 @@ CT_MUST_CHECK ct_status cti_set_loss(ct_tree *tree, ct_component *root, const ct
 /* Marks as REGISTRY every DEFAULT value that differs from its class's default (after a registry function ran). */
 CT_MUST_CHECK ct_status cti_mark_registry_sources(ct_tree *tree, ct_component *root, ct_err *err);
 
+/* The classes of sections, and of what stands below them; NULL at the end. */
+const ct_class *cti_section_class_at(size_t i);
+/* Classes that can stand in each other's place where the trainer reads them: the kinds of activation checkpointing, the losses, and each section
+ * with the classes that are derived from it. -1: none of them. */
+int cti_section_family(const ct_class *cls);
+
 /* Values of the section at `path` (dotted); the section must be there: CT_ASSERTs. `type` without cti_ and _config. */
 #define CTI_SECTION(root, path, id) ((const cti_##id##_config *)cti_section_values((root), (path), &cti_##id##_class))
 const void *cti_section_values(const ct_component *root, const char *path, const ct_class *cls);

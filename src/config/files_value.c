@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One node of a file into one field: the field's kind says what the text means, never YAML. */
+#include <stdlib.h>
 #include <string.h>
+
+#include <jansson.h>
 
 #include "base/fields.h"
 #include "config/files.h"
@@ -78,6 +81,46 @@ static ct_status set_text(const ct_field *field, void *values, const char *text,
     return ct_field_set(&as_text, values, &text, 1, arena, err);
 }
 
+/* Arguments in a file, as JSON says them: a plain word is a number, true, false or null where it can be one, else a text. */
+static json_t *json_of(const cti_doc *doc)
+{
+    if (doc->kind == CTI_DOC_SCALAR) {
+        json_t *word = NULL;
+        if (cti_doc_is_null(doc)) {
+            return json_null();
+        }
+        if (!doc->is_quoted) {
+            const char *text = bool_word(doc->text);
+            word = strspn(text, "+-.0123456789eEtruefals") == strlen(text) ? json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL) : NULL;
+        }
+        return word != NULL ? word : json_string(doc->text);
+    }
+    json_t *out = doc->kind == CTI_DOC_LIST ? json_array() : json_object();
+    for (size_t i = 0; i < doc->n && out != NULL; i++) {
+        json_t *item = json_of(doc->items[i]);
+        const int failed = doc->kind == CTI_DOC_LIST ? json_array_append_new(out, item) : json_object_set_new(out, doc->keys[i]->text, item);
+        if (failed != 0) {
+            json_decref(out);
+            out = NULL;
+        }
+    }
+    return out;
+}
+
+/* "- plugin.name: {key: value}" -> "plugin.name={…}" */
+static ct_status token_of(const ct_field *field, const cti_doc *doc, ct_arena *arena, const char **out, ct_err *err)
+{
+    if (doc->kind != CTI_DOC_MAP || doc->n != 1 || doc->items[0]->kind != CTI_DOC_MAP) {
+        return word_of(field, doc, out, err);
+    }
+    json_t *json = json_of(doc->items[0]);
+    char *text = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+    json_decref(json);
+    *out = text != NULL ? ct_arena_printf(arena, err, "%s=%s", doc->keys[0]->text, text) : NULL;
+    free(text);
+    return *out != NULL ? CT_OK : CT_FAIL(err, CT_ERR_MEMORY, "out of memory while reading arguments");
+}
+
 /* The texts of a list; each as `field`'s kind reads a word. */
 static ct_status words_of(const ct_field *field, const cti_doc *doc, ct_arena *arena, const char ***out, ct_err *err)
 {
@@ -86,7 +129,7 @@ static ct_status words_of(const ct_field *field, const cti_doc *doc, ct_arena *a
         return CT_ERR_MEMORY;
     }
     for (size_t i = 0; i < doc->n; i++) {
-        CT_TRY(word_of(field, doc->items[i], &words[i], err));
+        CT_TRY(field->kind == CT_FIELD_TOKENS ? token_of(field, doc->items[i], arena, &words[i], err) : word_of(field, doc->items[i], &words[i], err));
     }
     *out = words;
     return CT_OK;

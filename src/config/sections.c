@@ -52,6 +52,34 @@ const cti_ac_kind cti_ac_kinds[] = {{"selective", &cti_ac_selective_class},
                                     {"none", &cti_ac_none_class}};
 const int cti_n_ac_kinds = (int)(sizeof cti_ac_kinds / sizeof cti_ac_kinds[0]);
 
+static const ct_class *const section_classes[] = {
+#define SECTION_ADDRESS(id, name, FIELDS) &cti_##id##_class,
+    CTI_SECTION_LIST(SECTION_ADDRESS)
+#undef SECTION_ADDRESS
+    &cti_ac_none_class, &cti_validator_dataloader_class};
+
+const ct_class *cti_section_class_at(size_t i)
+{
+    return i < sizeof section_classes / sizeof section_classes[0] ? section_classes[i] : NULL;
+}
+
+int cti_section_family(const ct_class *cls)
+{
+    for (size_t i = 0; i < sizeof section_classes / sizeof section_classes[0]; i++) {
+        if (!ct_class_is_a(cls, section_classes[i])) {
+            continue;
+        }
+        const ct_class *found = section_classes[i];
+        for (int k = 0; k < cti_n_ac_kinds; k++) {
+            if (found == cti_ac_kinds[k].cls) {
+                return 1000;
+            }
+        }
+        return found == &cti_chunked_loss_class || found == &cti_cross_entropy_class ? 1001 : (int)i;
+    }
+    return -1;
+}
+
 /* The sections in the order of --help. A parent stands before its children. */
 static const struct {
     const char *parent, *name;

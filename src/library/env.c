@@ -59,6 +59,7 @@ ct_status cti_env_create_at(const ct_alloc *alloc, const char *prefix, const cha
     ct_status st;
     CT_TRY_GOTO(st, find_folders(alloc, prefix, &env, err), fail);
     CT_TRY_GOTO(st, ct_registry_create(alloc, &env.registry, err), fail);
+    CT_TRY_GOTO(st, cti_register_sections(env.registry, err), fail);
     CT_TRY_GOTO(st, cti_register_llama3(env.registry, err), fail);
     CT_TRY_GOTO(st, cti_plugins_create(alloc, env.registry, plugin_path, env.plugin_dir, &env.plugins, err), fail);
     *out_env = env;

@@ -58,8 +58,13 @@ static ct_status add_member(ct_flat_layout *l, const ct_flat_param *params, int3
     if (g->is_owing != p->is_owing) {
         return CT_FAIL(err, CT_ERR_UNSUPPORTED, "parameters of '%s' are used both on whole rows and on parts of them ('%s')", name, p->name);
     }
+    if (p->is_joined && (g->n_members == 0 || g->members[g->n_members - 1].param_index != index - 1)) {
+        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "'%s' and '%s' are one weight here, so one family of optimizers must have both (optimizer.param-groups)",
+                       params[index - 1].name, p->name);
+    }
     ct_flat_member *m = &g->members[g->n_members++];
-    *m = (ct_flat_member){.ndim = p->ndim, .param_index = index, .cut = p->cut, .offset = cti_round_up(g->total, CT_FLAT_ALIGN)};
+    *m = (ct_flat_member){.ndim = p->ndim, .param_index = index, .cut = p->cut,
+                          .offset = p->is_joined ? g->total : cti_round_up(g->total, CT_FLAT_ALIGN)};
     memcpy(m->dims, p->dims, sizeof m->dims);
     memcpy(m->whole, p->dims, sizeof m->whole);
     if (p->cut.is_cut) {

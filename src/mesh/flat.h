@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flat groups: the parameters of one block laid end to end and cut into equal shards, one per rank of the sharding axis. A group
- * needs one gather before use and one reduction after, without copies. Members start at multiples of CT_FLAT_ALIGN elements; the
+ * needs one gather before use and one reduction after, without copies. Members start at multiples of CT_FLAT_ALIGN elements (but for joined ones); the
  * total is padded so that it has CT_FLAT_LEAVES equal leaves of a multiple of CT_FLAT_ALIGN elements, whatever the degree; a shard of one
  * that divides CT_FLAT_LEAVES is some whole leaves, over which norms are summed as a tree: the same bits at any such degree. A shard's
  * cut may fall anywhere inside a parameter.
@@ -35,6 +35,7 @@ typedef struct ct_flat_param {
     ct_flat_cut cut;
     bool is_owing; /* whole on every rank of tp, each with a part of its gradient */
     const char *family; /* NULL or "": the usual one; others make groups of their own, "layers.3.muon": their states differ */
+    bool is_joined; /* must lie directly behind the one before, without a gap: a value of the graph is both */
 } ct_flat_param;
 
 typedef struct ct_flat_member {
@@ -67,6 +68,7 @@ typedef struct ct_flat_layout {
 
 /* Groups by block: "layers.<i>." together, "tok_embeddings." alone, all the rest in "head"; where any parameter is cut or owing, those that
  * are not cut in "<block>.whole". Order of first appearance. */
+/* ERR_UNSUPPORTED where a joined parameter belongs to another group than the one before. */
 CT_MUST_CHECK ct_status ct_flat_layout_create(const ct_alloc *alloc, const ct_flat_param *params, int32_t n_params,
                                               int64_t degree, ct_flat_layout **out_layout, ct_err *err);
 void ct_flat_layout_destroy(ct_flat_layout **layout);

@@ -47,15 +47,15 @@ void ct_mesh_active_names(const ct_mesh *mesh, char *buf, size_t size);
 
 static inline ct_placement ct_replicate(void)
 {
-    return (ct_placement){CT_PLACE_REPLICATE, 0};
+    return (ct_placement){.kind = CT_PLACE_REPLICATE};
 }
 static inline ct_placement ct_shard(int dim)
 {
-    return (ct_placement){CT_PLACE_SHARD, (int8_t)dim};
+    return (ct_placement){.kind = CT_PLACE_SHARD, .dim = (int8_t)dim};
 }
 static inline ct_placement ct_partial(void)
 {
-    return (ct_placement){CT_PLACE_PARTIAL, 0};
+    return (ct_placement){.kind = CT_PLACE_PARTIAL};
 }
 
 /* The equal cut of a Flat group of `total` elements over `degree` ranks: [begin, end) of rank `coord`. total is a multiple of

@@ -20,9 +20,14 @@ static const struct {
     {CT_PLACE_OWING, CT_PLACE_SHARD, CT_MOVE_SLICE, CT_MOVE_PAD},
 };
 
+int ct_placement_parts(ct_placement p)
+{
+    return p.parts > 1 ? p.parts : 1;
+}
+
 bool ct_placement_equal(ct_placement a, ct_placement b)
 {
-    return a.kind == b.kind && (a.kind != CT_PLACE_SHARD || a.dim == b.dim);
+    return a.kind == b.kind && (a.kind != CT_PLACE_SHARD || (a.dim == b.dim && ct_placement_parts(a) == ct_placement_parts(b)));
 }
 
 ct_transition ct_placement_transition(ct_placement from, ct_placement to)
@@ -38,14 +43,16 @@ ct_transition ct_placement_transition(ct_placement from, ct_placement to)
     return (ct_transition){CT_MOVE_IMPOSSIBLE, CT_MOVE_IMPOSSIBLE};
 }
 
-char *ct_placement_text(ct_placement placement, char buf[8])
+char *ct_placement_text(ct_placement placement, char buf[16])
 {
     static const char *const names[] = {[CT_PLACE_REPLICATE] = "I", [CT_PLACE_OWING] = "R", [CT_PLACE_SHARD] = "S", [CT_PLACE_PARTIAL] = "P",
                                         [CT_PLACE_FLAT] = "Flat"};
-    if (placement.kind == CT_PLACE_SHARD) {
-        (void)snprintf(buf, 8, "S(%d)", placement.dim);
+    if (placement.kind == CT_PLACE_SHARD && ct_placement_parts(placement) > 1) {
+        (void)snprintf(buf, 16, "S(%d/%d)", placement.dim, ct_placement_parts(placement));
+    } else if (placement.kind == CT_PLACE_SHARD) {
+        (void)snprintf(buf, 16, "S(%d)", placement.dim);
     } else {
-        (void)snprintf(buf, 8, "%s", placement.kind < sizeof names / sizeof names[0] ? names[placement.kind] : "?");
+        (void)snprintf(buf, 16, "%s", placement.kind < sizeof names / sizeof names[0] ? names[placement.kind] : "?");
     }
     return buf;
 }

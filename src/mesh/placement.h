@@ -3,7 +3,7 @@
  *
  * REPLICATE (I)  the same on every rank, and so is its gradient: nothing is owed
  * OWING (R)      the same on every rank; each has a part of its gradient, whose sum is owed
- * SHARD(d) (S)   cut along dim d; so is its gradient
+ * SHARD(d) (S)   cut along dim d, or each of `parts` equal parts of it is; so is its gradient
  * PARTIAL (P)    the value is the sum over the ranks; its gradient is the same on every rank
  *
  *   from -> to   forward          backward             (adjoint over the values of all ranks: tests/property/placements.c)
@@ -40,8 +40,10 @@ typedef struct ct_transition {
 /* Both IMPOSSIBLE where there is no way. Equal placements: NONE and NONE. */
 ct_transition ct_placement_transition(ct_placement from, ct_placement to);
 bool ct_placement_equal(ct_placement a, ct_placement b);
-/* "I", "R", "S(1)", "P", "Flat". buf holds 8 bytes. */
-char *ct_placement_text(ct_placement placement, char buf[8]);
+/* How many equal parts of the dim are cut each for itself: 1 but for rows that were joined. */
+int ct_placement_parts(ct_placement placement);
+/* "I", "R", "S(1)", "S(0/2)" (of 2 parts), "P", "Flat". buf holds 16 bytes. */
+char *ct_placement_text(ct_placement placement, char buf[16]);
 
 /* Rank coord's part of n things cut into `degree` parts of ceil(n / degree), the last ones smaller: [*out_begin, *out_end), which may be
  * empty. An uneven vocabulary is cut so. */

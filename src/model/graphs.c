@@ -66,8 +66,13 @@ static ct_status build_all(ct_build *b, const ct_component *spec, const cti_grap
     }
     const ct_value_id in[4] = {hidden, head, b->labels, b->inv_tokens};
     const ct_attrs_loss attrs = {.chunks = o->loss_chunks};
-    CT_TRY(ct_graph_push_scope(b->graph, "loss", err));
     ct_value_id outs[3];
+    CT_TRY(ct_graph_push_scope(b->graph, "loss", err));
+    if (o->loss != NULL && o->loss->cls->build != NULL) {
+        CT_TRY(o->loss->cls->build(o->loss, b, in, 4, out, 1, err));
+        ct_graph_pop_scope(b->graph);
+        return CT_OK;
+    }
     CT_TRY(ct_op_emit(b->graph,
                       o->mode == CT_BUILD_TRAIN ? CT_OP_linear_cross_entropy : CT_OP_linear_cross_entropy_eval, &attrs,
                       in, 4, outs, err));
@@ -118,13 +123,14 @@ ct_status cti_model_count(const ct_alloc *alloc, const ct_component *spec, int64
     CT_TRY(cti_graph_build(alloc, spec, &options, &g, &build, &loss, err));
     const ct_component *model = ct_component_child(spec, "model");
     const cti_decoder_config *d = ct_component_values(model);
+    const bool is_tied = ct_class_is_a(model->cls, &cti_decoder_class) && d->tied_embeddings;
     const ct_component *layers = ct_component_child(model, "layers");
     cti_model_counts counts = {.n_tensors = build.n_params};
     int64_t embedding = 0;
     for (int32_t i = 0; i < build.n_params; i++) {
         const int64_t numel = cti_dims_product(build.params[i].dims, build.params[i].ndim);
         counts.n_params += numel;
-        if (strcmp(build.params[i].name, "tok_embeddings.weight") == 0 && !d->tied_embeddings) {
+        if (strcmp(build.params[i].name, "tok_embeddings.weight") == 0 && !is_tied) {
             embedding = numel;
         }
     }

@@ -11,7 +11,8 @@
  * Contracts of the parts (what an override must keep): attention, feed_forward and norms take x [B, S, D] and give y [B, S, D];
  * FusedQKVLinear gives q [B, S, H h], k, v [B, S, K h]; ComplexRoPE takes and gives [B, S, H, h]; SegmentAttention takes q
  * [B, S, H, h], k, v [..., K, h] and gives o like q; Decoder takes nothing and gives the normed hidden states [B, S, D] and the
- * lm_head's weight [V, D]. No component knows how many ranks there are; reshapes leave dim 0 as -1.
+ * lm_head's weight [V, D]; a loss with ops of its own takes those two, labels and inv_tokens, and gives the loss f64 [1], which in training must
+ * be output 0 of a linear_cross_entropy. No component knows how many ranks there are; reshapes leave dim 0 as -1.
  */
 #ifndef CTI_MODEL_MODEL_H
 #define CTI_MODEL_MODEL_H
@@ -159,6 +160,7 @@ typedef struct cti_graph_options {
     ct_dtype param_dtype;
     int64_t batch, seq_len; /* global rows and tokens of a micro-batch */
     int64_t cache_len;
+    const ct_component *loss; /* NULL, or one whose class builds nothing: linear_cross_entropy; else what an override put there */
     int64_t loss_chunks;
 } cti_graph_options;
 CT_MUST_CHECK ct_status cti_graph_build(const ct_alloc *alloc, const ct_component *model_spec,

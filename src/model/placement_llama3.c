@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "mesh/mesh.h"
+#include "mesh/placement.h"
 #include "model/model.h"
 
 static const struct {
@@ -19,6 +20,19 @@ static const struct {
     {"layers.*.feed_forward.w2.weight", 1},
     {"lm_head.weight", 0},
 };
+
+/* The parts of joined rows are cut each for itself. */
+static ct_status place(const ct_build *build, const ct_param *p, int dim, ct_err *err)
+{
+    ct_placement *placement = &ct_graph_value(build->graph, p->value)->placement[CT_AXIS_TP];
+    ct_placement cut = ct_shard(dim);
+    cut.parts = p->n_parts > 1 && dim == 0 ? (uint8_t)p->n_parts : 0;
+    if (p->part > 0 && !ct_placement_equal(*placement, cut)) {
+        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "'%s' is part %d of a weight whose other parts tensor parallelism cuts otherwise", p->name, p->part);
+    }
+    *placement = cut;
+    return CT_OK;
+}
 
 ct_status cti_model_place(const ct_build *build, const ct_mesh *mesh, ct_err *err)
 {
@@ -35,7 +49,7 @@ ct_status cti_model_place(const ct_build *build, const ct_mesh *mesh, ct_err *er
                 return CT_FAIL(err, CT_ERR_USAGE, "--parallelism.tensor-parallel-degree %" PRId64 " does not divide dim %d of '%s', which has %"
                                PRId64, degree, cuts[k].dim, p->name, n);
             }
-            ct_graph_value(build->graph, p->value)->placement[CT_AXIS_TP] = ct_shard(cuts[k].dim);
+            CT_TRY(place(build, p, cuts[k].dim, err));
             break;
         }
     }

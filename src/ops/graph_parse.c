@@ -265,10 +265,15 @@ static ct_status parse_placements(parser *s, ct_placement *out)
         }
         s->p++;
         out[i].kind = (uint8_t)(hit - letters);
-        int64_t dim = 0;
-        if (s->p < s->end && *s->p != ' ' && *s->p != ']') {
+        int64_t dim = 0, parts = 0;
+        if (s->p < s->end && *s->p != ' ' && *s->p != ']' && *s->p != '/') {
             CT_TRY(want_i64(s, "a dim", INT8_MIN, INT8_MAX, &dim));
         }
+        if (s->p < s->end && *s->p == '/') {
+            s->p++;
+            CT_TRY(want_i64(s, "a number of parts", 1, UINT8_MAX, &parts));
+        }
+        out[i].parts = (uint8_t)parts;
         out[i].dim = (int8_t)dim;
     }
     return want(s, ']');

@@ -34,7 +34,7 @@ static void add_placements(cti_str *s, const ct_value *v)
                                    [CT_PLACE_FLAT] = 'F'};
     bool is_plain = true;
     for (int i = 0; i < CT_MAX_AXES; i++) {
-        is_plain = is_plain && v->placement[i].kind == CT_PLACE_REPLICATE && v->placement[i].dim == 0;
+        is_plain = is_plain && v->placement[i].kind == CT_PLACE_REPLICATE && v->placement[i].dim == 0 && v->placement[i].parts == 0;
     }
     if (is_plain) {
         return;
@@ -45,6 +45,9 @@ static void add_placements(cti_str *s, const ct_value *v)
         cti_str_printf(s, "%s%c", i == 0 ? "" : " ", p.kind < sizeof letters ? letters[p.kind] : '?');
         if (p.kind == CT_PLACE_SHARD || p.dim != 0) {
             cti_str_printf(s, "%d", p.dim);
+        }
+        if (p.parts != 0) {
+            cti_str_printf(s, "/%d", p.parts);
         }
     }
     cti_str_add_char(s, ']');

@@ -5,24 +5,36 @@
 
 #include "passes/passes.h"
 
-/* The flat_split attributes of a group, in the graph's arena. */
-static ct_status split_attrs(ct_graph *g, const ct_flat_group *group, ct_attrs_flat_split *out, ct_err *err)
+/* Members that are one value of the graph have one view: it begins with the first of them. */
+static bool begins_view(const ct_param *params, const ct_flat_group *group, int32_t m)
 {
-    const int32_t n = group->n_members;
+    return params[group->members[m].param_index].part == 0;
+}
+
+/* The flat_split attributes of a group, in the graph's arena. */
+static ct_status split_attrs(ct_graph *g, const ct_param *params, const ct_flat_group *group, ct_attrs_flat_split *out, ct_err *err)
+{
+    int32_t n = 0;
     int64_t n_dims = 0;
-    for (int32_t m = 0; m < n; m++) {
-        n_dims += group->members[m].ndim;
+    for (int32_t m = 0; m < group->n_members; m++) {
+        n += begins_view(params, group, m);
+        n_dims += begins_view(params, group, m) ? group->members[m].ndim : 0;
     }
     int64_t *offsets = ct_arena_alloc(ct_graph_arena(g), (size_t)(2 * n + n_dims) * sizeof *offsets, err);
     if (offsets == NULL) {
         return CT_ERR_MEMORY;
     }
     int64_t *ndims = offsets + n, *dims = offsets + 2 * n;
-    for (int32_t m = 0, at = 0; m < n; m++) {
-        offsets[m] = group->members[m].offset;
-        ndims[m] = group->members[m].ndim;
-        for (int32_t d = 0; d < group->members[m].ndim; d++) {
-            dims[at++] = group->members[m].dims[d];
+    for (int32_t m = 0, at = 0, view = 0; m < group->n_members; m++) {
+        const ct_flat_member *member = &group->members[m];
+        if (!begins_view(params, group, m)) {
+            continue;
+        }
+        offsets[view] = member->offset;
+        ndims[view++] = member->ndim;
+        for (int32_t d = 0; d < member->ndim; d++) {
+            const int64_t parts = params[member->param_index].n_parts;
+            dims[at++] = d == 0 && parts > 1 ? parts * member->dims[d] : member->dims[d];
         }
     }
     *out = (ct_attrs_flat_split){{n, offsets}, {n, ndims}, {n_dims, dims}};
@@ -62,7 +74,7 @@ static ct_status make_group(ct_graph *g, const ct_param *params, const ct_flat_g
     ct_value_id flat = CT_NO_VALUE, full;
     ct_status st;
     CT_TRY_GOTO(st, ct_graph_add_value(g, &spec, &flat, err), out);
-    ct_graph_value(g, flat)->placement[CT_AXIS_DP_SHARD] = (ct_placement){CT_PLACE_FLAT, 0};
+    ct_graph_value(g, flat)->placement[CT_AXIS_DP_SHARD] = (ct_placement){.kind = CT_PLACE_FLAT};
     CT_TRY_GOTO(st, ct_graph_set_scope(g, name, err), out);
     full = flat;
     CT_TRY_GOTO(st, owe(g, mesh, CT_AXIS_DP_REPLICATE, reduce_dtype, &full, err), out);
@@ -74,10 +86,11 @@ static ct_status make_group(ct_graph *g, const ct_param *params, const ct_flat_g
         const ct_attrs_all_gather gather = {CT_AXIS_DP_SHARD, degree, reduce_dtype};
         CT_TRY_GOTO(st, ct_op_emit(g, CT_OP_all_gather, &gather, &shard, 1, &full, err), out);
     }
-    CT_TRY_GOTO(st, split_attrs(g, group, &attrs, err), out);
+    CT_TRY_GOTO(st, split_attrs(g, params, group, &attrs, err), out);
     CT_TRY_GOTO(st, ct_op_emit(g, CT_OP_flat_split, &attrs, &full, 1, views, err), out);
-    for (int32_t m = 0; m < group->n_members; m++) {
-        ct_graph_replace_uses(g, params[group->members[m].param_index].value, views[m], -1);
+    for (int32_t m = 0, view = -1; m < group->n_members; m++) {
+        view += begins_view(params, group, m);
+        ct_graph_replace_uses(g, params[group->members[m].param_index].value, views[view], -1);
     }
     CT_TRY_GOTO(st, cti_order_move_tail(g, tail, at, err), out);
     CT_TRY_GOTO(st, ct_graph_set_scope(g, "", err), out);

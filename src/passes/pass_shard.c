@@ -14,6 +14,7 @@ static bool follows_rows(const ct_op *op, bool all_sharded)
 {
     switch (op->shard) {
     case CT_SHARD_ROWS:
+    case CT_SHARD_HALVES:
     case CT_SHARD_RESHAPE:
     case CT_SHARD_HEADS:
     case CT_SHARD_PRODUCT:

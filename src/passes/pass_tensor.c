@@ -37,7 +37,7 @@ static ct_placement place_of(const tensor *t, ct_value_id id)
 
 static bool is_shard(ct_placement p, int dim)
 {
-    return p.kind == CT_PLACE_SHARD && p.dim == dim;
+    return p.kind == CT_PLACE_SHARD && p.dim == dim && ct_placement_parts(p) == 1;
 }
 
 static int last_dim(const tensor *t, ct_value_id id)
@@ -65,7 +65,7 @@ static ct_status note_of(tensor *t, ct_value_id id, note **out, ct_err *err)
 
 static ct_status cannot(const tensor *t, const ct_node *node, const char *why, ct_err *err)
 {
-    char text[8];
+    char text[16];
     const ct_placement p = node->n_in > 0 && node->in[0] != CT_NO_VALUE ? place_of(t, node->in[0]) : ct_replicate();
     return CT_FAIL(err, CT_ERR_UNSUPPORTED, "tensor parallelism: node '%s' (%s) whose first input is placed %s: %s", node->scope,
                    ct_op_row(node->op)->name, ct_placement_text(p, text), why);
@@ -121,7 +121,7 @@ static ct_status as_used(tensor *t, ct_value_id x, ct_value_id *out, ct_err *err
         return CT_FAIL(err, CT_ERR_UNSUPPORTED, "tensor parallelism: a value of '%s' cannot be made whole",
                        ct_graph_node_c(t->g, ct_graph_order(t->g)[t->at])->scope);
     }
-    ct_graph_value(t->g, *out)->placement[AXIS] = (ct_placement){CT_PLACE_OWING, 0};
+    ct_graph_value(t->g, *out)->placement[AXIS] = (ct_placement){.kind = CT_PLACE_OWING};
     CT_TRY(note_of(t, x, &n, err));
     n->used = *out;
     return CT_OK;
@@ -217,12 +217,14 @@ static ct_status place_product(tensor *t, ct_node *node, ct_err *err)
     if (w.kind == CT_PLACE_SHARD && (a->ta || !a->tb || node->n_in > 2)) {
         return cannot(t, node, "a cut parameter is wanted as x w^T", err);
     }
-    if (is_shard(w, 0)) {
+    if (w.kind == CT_PLACE_SHARD && w.dim == 0) {
         ct_value_id used;
         CT_TRY(as_used(t, node->in[0], &used, err));
         node->in[0] = used;
         CT_TRY(infer(t, node, err));
-        ct_graph_value(t->g, node->out[0])->placement[AXIS] = ct_shard(last_dim(t, node->out[0]));
+        ct_placement cut = ct_shard(last_dim(t, node->out[0]));
+        cut.parts = w.parts;
+        ct_graph_value(t->g, node->out[0])->placement[AXIS] = cut;
         return CT_OK;
     }
     if (is_shard(w, 1)) {
@@ -316,7 +318,7 @@ static ct_status place_reshape(tensor *t, ct_node *node, ct_err *err)
     while (to < out.ndim && (seen < before || out.dims[to] == 1)) { /* a dim of one element is never the one that is cut */
         seen *= out.dims[to++];
     }
-    if (p.kind != CT_PLACE_SHARD || p.dim == 0 || seen != before || to >= out.ndim || out.dims[to] % t->degree != 0) {
+    if (p.kind != CT_PLACE_SHARD || p.dim == 0 || ct_placement_parts(p) > 1 || seen != before || to >= out.ndim || out.dims[to] % t->degree != 0) {
         return cannot(t, node, "the cut does not fall between dims of the output", err);
     }
     const ct_attrs_reshape *old = node->attrs;
@@ -364,6 +366,22 @@ static ct_status place_rows(tensor *t, const ct_node *node, ct_err *err)
     return p.kind == CT_PLACE_REPLICATE ? infer(t, node, err) : cannot(t, node, "it works on whole tokens", err);
 }
 
+/* Each half of the last dim is cut for itself: what a rank holds of them belongs together. */
+static ct_status place_halves(tensor *t, const ct_node *node, ct_err *err)
+{
+    const int last = last_dim(t, node->in[0]);
+    const ct_placement p = place_of(t, node->in[0]);
+    if (p.kind != CT_PLACE_SHARD || p.dim != last) {
+        return place_rows(t, node, err);
+    }
+    if (ct_placement_parts(p) != 2) {
+        return cannot(t, node, "each half of its last dim must be cut for itself", err);
+    }
+    CT_TRY(infer(t, node, err));
+    ct_graph_value(t->g, node->out[0])->placement[AXIS] = ct_shard(last);
+    return CT_OK;
+}
+
 static ct_status place_element(tensor *t, const ct_node *node, ct_err *err)
 {
     const ct_placement p = place_of(t, node->in[0]);
@@ -399,6 +417,8 @@ static ct_status place_node(tensor *t, ct_node *node, ct_err *err)
         return place_heads(t, node, err);
     case CT_SHARD_ROWS:
         return place_rows(t, node, err);
+    case CT_SHARD_HALVES:
+        return place_halves(t, node, err);
     case CT_SHARD_ELEMENT:
         return place_element(t, node, err);
     case CT_SHARD_REPLICATED:
@@ -422,13 +442,14 @@ static ct_status cut_params(tensor *t, ct_err *err)
         if (v->kind != CT_VALUE_PARAM || p.kind != CT_PLACE_SHARD) {
             continue;
         }
+        const int64_t parts = ct_placement_parts(p);
         int64_t begin, end;
-        ct_shard_range(v->dims[p.dim], t->degree, t->coord, &begin, &end);
+        ct_shard_range(v->dims[p.dim] / parts, t->degree, t->coord, &begin, &end);
         if (begin == end) {
             return CT_FAIL(err, CT_ERR_SHAPE, "'%s': dim %d of %" PRId64 " leaves rank %" PRId64 " of the %" PRId64 " of axis tp without a part",
                            v->name, p.dim, v->dims[p.dim], t->coord, t->degree);
         }
-        v->dims[p.dim] = end - begin;
+        v->dims[p.dim] = parts * (end - begin);
         note *n;
         CT_TRY(note_of(t, id, &n, err));
         n->begin = begin;

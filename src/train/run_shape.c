@@ -79,14 +79,14 @@ static ct_status recompute_options(const cti_run_config *run, const ct_mesh *mes
     const bool always = strcmp(p->fsdp_reshard_after_forward, "always") == 0;
     *out = (ct_recompute_options){.reshard_blocks = always || (!never && mesh->degree[CT_AXIS_DP_SHARD] > 1),
                                   .reshard_head = always};
-    if (ac == NULL || ac->cls == &cti_ac_none_class) {
+    if (ac == NULL || ct_class_is_a(ac->cls, &cti_ac_none_class)) {
         return CT_OK;
     }
-    if (ac->cls == &cti_ac_full_class) {
+    if (ct_class_is_a(ac->cls, &cti_ac_full_class)) {
         out->mode = CT_RECOMPUTE_FULL;
-    } else if (ac->cls == &cti_ac_selective_class) {
+    } else if (ct_class_is_a(ac->cls, &cti_ac_selective_class)) {
         out->mode = CT_RECOMPUTE_SELECTIVE;
-    } else if (ac->cls == &cti_ac_memory_budget_class) {
+    } else if (ct_class_is_a(ac->cls, &cti_ac_memory_budget_class)) {
         out->mode = CT_RECOMPUTE_BUDGET;
         const cti_ac_memory_budget_config *c = ct_component_values(ac);
         const double limit_bytes = c->memory_limit_gib * 1024.0 * 1024.0 * 1024.0;
@@ -137,6 +137,7 @@ ct_status cti_run_shape_make(const cti_run_config *run, const ct_mesh *mesh, ct_
                                     .reduce_dtype = CT_DTYPE_F32,
                                     .batch = shape.local_batch * ct_mesh_dp_degree(mesh),
                                     .seq_len = shape.seq_len,
+                                    .loss = loss,
                                     .loss_chunks = 1,
                                     .is_sequence_parallel = parallelism->enable_sequence_parallel,
                                     .is_overlapped = strcmp(parallelism->data_parallel_overlap, "never") != 0,
@@ -144,7 +145,7 @@ ct_status cti_run_shape_make(const cti_run_config *run, const ct_mesh *mesh, ct_
                                               .has_bf16_moments = strcmp(optimizer->implementation, "fused_opt_states_bf16") == 0,
                                               .has_one_micro_batch = shape.accumulation == 1},
                                     .dump_dir = debug->dump_graph};
-    if (loss != NULL && loss->cls == &cti_chunked_loss_class) {
+    if (loss != NULL && ct_class_is_a(loss->cls, &cti_chunked_loss_class)) {
         shape.step.loss_chunks = ((const cti_chunked_loss_config *)ct_component_values(loss))->num_chunks;
     }
     CT_TRY(read_groups(run, &shape.step.optim, err));

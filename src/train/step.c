@@ -80,10 +80,12 @@ ct_status cti_layout_of(const ct_alloc *alloc, const ct_build *build, const ct_m
         return CT_ERR_MEMORY;
     }
     for (int32_t i = 0; i < build->n_params; i++) {
-        const ct_value *v = ct_graph_value_c(build->graph, build->params[i].value);
+        const ct_param *from = &build->params[i];
+        const ct_value *v = ct_graph_value_c(build->graph, from->value);
         const ct_placement p = v->placement[CT_AXIS_TP];
-        params[i] = (ct_flat_param){.name = build->params[i].name, .ndim = v->ndim, .is_owing = p.kind == CT_PLACE_OWING};
+        params[i] = (ct_flat_param){.name = from->name, .ndim = v->ndim, .is_owing = p.kind == CT_PLACE_OWING, .is_joined = from->part > 0};
         memcpy(params[i].dims, v->dims, sizeof params[i].dims);
+        params[i].dims[0] = from->n_parts > 1 ? v->dims[0] / from->n_parts : v->dims[0];
         if (p.kind == CT_PLACE_SHARD) {
             int64_t begin, end;
             ct_shard_range(build->params[i].dims[p.dim], mesh->degree[CT_AXIS_TP], mesh->coord[CT_AXIS_TP], &begin, &end);
@@ -113,6 +115,7 @@ static ct_status run_passes(cti_step *s, const ct_component *spec, const cti_ste
                                              .param_dtype = o->param_dtype,
                                              .batch = o->batch,
                                              .seq_len = o->seq_len,
+                                             .loss = o->loss,
                                              .loss_chunks = o->loss_chunks};
     ct_value_id loss;
     CT_TRY(cti_graph_build(s->alloc, spec, &graph_options, &s->graph, &s->build, &loss, err));
@@ -191,6 +194,7 @@ static ct_status eval_passes(cti_eval *e, const ct_component *spec, const cti_st
                                        .param_dtype = o->param_dtype,
                                        .batch = o->batch,
                                        .seq_len = o->seq_len,
+                                       .loss = o->loss,
                                        .loss_chunks = o->loss_chunks};
     const ct_shard_options shard = {.is_sequence_parallel = o->is_sequence_parallel};
     ct_value_id *flats;

@@ -28,6 +28,7 @@ typedef struct cti_step_options {
     ct_dtype compute_dtype;
     ct_dtype reduce_dtype;
     int64_t batch, seq_len; /* rows of a micro-batch over all data ranks, tokens of a row */
+    const ct_component *loss; /* as cti_graph_options */
     int64_t loss_chunks;
     bool is_sequence_parallel; /* with tp above 1 */
     bool is_overlapped;        /* collectives of Flat groups beside the computation */

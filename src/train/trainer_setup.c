@@ -61,7 +61,7 @@ out:
 static ct_status apply_overrides(cti_trainer *t, ct_err *err)
 {
     cti_overrides_applied applied;
-    CT_TRY(cti_overrides_apply(t->o.registry, t->o.plugins, t->o.run->tree, t->root, &applied, err));
+    CT_TRY(cti_run_config_override(t->alloc, t->o.registry, t->o.plugins, t->o.run, t->mesh.world_size, false, &applied, err));
     for (size_t i = 0; i < applied.n_lines; i++) {
         CT_INFO(t->log, "%s", applied.lines[i]);
     }
@@ -334,8 +334,6 @@ static void log_host_memory(const cti_trainer *t)
 
 static ct_status setup(cti_trainer *t, ct_err *err)
 {
-    const cti_checkpoint_config *checkpoint = CTI_SECTION(t->root, "checkpoint", checkpoint);
-    const cti_debug_config *debug = CTI_SECTION(t->root, "debug", debug);
     const cti_trainer_config *root = ct_component_values(t->root);
     const char *no_effect;
     CT_TRY(cti_config_no_effect(t->o.run->tree, t->root, &no_effect, err));
@@ -349,6 +347,9 @@ static ct_status setup(cti_trainer *t, ct_err *err)
     CT_TRY(st);
     CT_TRY(print_config(t, err));
     CT_TRY(apply_overrides(t, err));
+    /* Sections are read from here on: overrides may have put others in their place. */
+    const cti_checkpoint_config *checkpoint = CTI_SECTION(t->root, "checkpoint", checkpoint);
+    const cti_debug_config *debug = CTI_SECTION(t->root, "debug", debug);
     CT_TRY(cti_trainer_check_same(t, err));
     const int64_t build_start = CTI_PHASE_BEGIN(t, "model_parallelism_init");
     const ct_status built = build_model(t, err);

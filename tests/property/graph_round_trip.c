@@ -148,6 +148,7 @@ static void decorate(maker *m)
         for (int a = 0; a < CT_MAX_AXES && below(m, 3) == 0; a++) {
             v->placement[a].kind = (uint8_t)below(m, 5);
             v->placement[a].dim = (int8_t)(below(m, 256) - 128);
+            v->placement[a].parts = (uint8_t)(below(m, 4) == 0 ? below(m, 256) : 0);
         }
     }
     for (int32_t i = 0; i < ct_graph_n_nodes(m->g); i++) {

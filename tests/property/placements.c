@@ -92,7 +92,7 @@ static ct_placement gradient_of(ct_placement p)
 {
     static const ct_placement_kind kinds[] = {[CT_PLACE_REPLICATE] = CT_PLACE_REPLICATE, [CT_PLACE_OWING] = CT_PLACE_PARTIAL,
                                               [CT_PLACE_SHARD] = CT_PLACE_SHARD, [CT_PLACE_PARTIAL] = CT_PLACE_REPLICATE};
-    return (ct_placement){(uint8_t)kinds[p.kind], p.dim};
+    return (ct_placement){.kind = (uint8_t)kinds[p.kind], .dim = p.dim};
 }
 
 /* The element that all ranks together mean. */
@@ -117,7 +117,7 @@ static double meaning(const held *x, ct_placement p, int ranks, int64_t i)
     return 0.0;
 }
 
-static const ct_placement all[] = {{CT_PLACE_REPLICATE, 0}, {CT_PLACE_OWING, 0}, {CT_PLACE_SHARD, 0}, {CT_PLACE_PARTIAL, 0}};
+static const ct_placement all[] = {{.kind = CT_PLACE_REPLICATE}, {.kind = CT_PLACE_OWING}, {.kind = CT_PLACE_SHARD}, {.kind = CT_PLACE_PARTIAL}};
 
 /* value(to) == value(from), and <gradient, value> of the whole is the same before and after: loss = sum over elements of g y. */
 static void transitions(void **state)
