@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: fast
+# labels: slow
 # Overrides that are wrong are found: exit 1, the part, the place and the amount. The right one emits other ops than what it replaces.
 set -eu
 bin=$1/bin/ctitan
