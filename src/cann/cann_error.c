@@ -99,7 +99,7 @@ static const struct {
     {"EI0013", "a link between devices failed"},
     {"EI0015", "not all ranks came to the exchange of root information"},
     {"EE2002", "ASCEND_RT_VISIBLE_DEVICES must be an ascending list of device numbers, such as 0,1,2"},
-    {"EL0003", "the driver could not open the device; see that it is mapped and that driver and CANN fit"},
+    {"EL0003", "see (npu-smi info) that the driver is loaded, that the device is mapped into the container, and that driver and CANN fit"},
     {"EL0004", "the driver has no memory, or the device is busy"},
 };
 

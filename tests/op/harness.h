@@ -33,6 +33,8 @@
 
 enum { OP_MAX_IN = 16, OP_MAX_OUT = 4, OP_GUARD = 192, OP_NO_ALIAS = -1, OP_ALL_IN = OP_MAX_IN };
 
+static bool op_hides_host; /* devices are not told what the host wrote: kernels read it back */
+
 typedef struct op_case {
     int32_t op;
     ct_dtype f;
@@ -372,7 +374,7 @@ static inline void op_execute_once(const ct_backend *b, const op_case *c, int32_
         launch.device = device;
         launch.stream = b->stream(device, 0);
         for (int32_t k = 0; k < c->n_in; k++) {
-            in[k].host = in[k].ndim >= 0 && op_bytes(&in[k]) <= CT_MIRROR_MAX_BYTES ? c->in[k].data : NULL;
+            in[k].host = in[k].ndim >= 0 && op_bytes(&in[k]) <= CT_MIRROR_MAX_BYTES && !op_hides_host ? c->in[k].data : NULL;
         }
     }
     if (launch.workspace_bytes > 0) {
