@@ -135,6 +135,30 @@ static ct_status device_open(const ct_alloc *alloc, int32_t index, void **out_de
     return CT_OK;
 }
 
+bool cti_npu_is_idle(cti_npu_device *dev)
+{
+    bool is_idle = true;
+    for (int i = 0; i < CTI_NPU_STREAMS && dev->streams[i] != NULL; i++) {
+        is_idle = dev->cann->aclrtSynchronizeStream(dev->streams[i]) == 0 && is_idle; /* a fault was told, or is told by synchronize() */
+    }
+    return is_idle;
+}
+
+static void free_all(cti_npu_device *dev)
+{
+    const cti_cann *cann = dev->cann;
+    for (int32_t i = 0; i < dev->n_events; i++) {
+        (void)(dev->events[i] != NULL ? cann->aclrtDestroyEvent(dev->events[i]) : 0);
+    }
+    for (int i = 0; i < CTI_NPU_STREAMS; i++) {
+        (void)(dev->streams[i] != NULL ? cann->aclrtDestroyStream(dev->streams[i]) : 0);
+        (void)(dev->spare[i] != NULL ? cann->aclrtFree(dev->spare[i]) : 0);
+    }
+    (void)(dev->mask != NULL ? cann->aclrtFree(dev->mask) : 0);
+    (void)(dev->ring != NULL ? cann->aclrtFreeHost(dev->ring) : 0);
+    cti_npu_published_deinit(dev);
+}
+
 /* Errors are nobody's concern here: what fails was reported where it was used, and all of it goes. */
 static void device_close(void **device)
 {
@@ -144,19 +168,9 @@ static void device_close(void **device)
     }
     const cti_cann *cann = dev->cann;
     if (cti_npu_enter(dev, NULL) == CT_OK) {
-        for (int i = 0; i < CTI_NPU_STREAMS && dev->streams[i] != NULL; i++) {
-            (void)cann->aclrtSynchronizeStream(dev->streams[i]);
-        }
-        for (int32_t i = 0; i < dev->n_events; i++) {
-            (void)(dev->events[i] != NULL ? cann->aclrtDestroyEvent(dev->events[i]) : 0);
-        }
-        for (int i = 0; i < CTI_NPU_STREAMS; i++) {
-            (void)(dev->streams[i] != NULL ? cann->aclrtDestroyStream(dev->streams[i]) : 0);
-            (void)(dev->spare[i] != NULL ? cann->aclrtFree(dev->spare[i]) : 0);
-        }
-        (void)(dev->mask != NULL ? cann->aclrtFree(dev->mask) : 0);
-        (void)(dev->ring != NULL ? cann->aclrtFreeHost(dev->ring) : 0);
-        cti_npu_published_deinit(dev);
+        if (cti_npu_is_idle(dev)) {
+            free_all(dev);
+        } /* else the reset takes what a failed device may still use */
         while (dev->n_set > 0) {
             dev->n_set--;
             (void)cann->aclrtResetDevice(dev->index);
@@ -219,18 +233,17 @@ static ct_status memory_alloc(void *device, size_t bytes, void **out_ptr, ct_err
     return CT_OK;
 }
 
-/* CANN frees at once, whatever is enqueued: so all that is ends first. */
+/* CANN frees at once, whatever is enqueued: so all that is ends first. What a device that failed may still use stays until it is reset. */
 static void memory_free(void *device, void *ptr, size_t bytes)
 {
     cti_npu_device *dev = device;
     if (ptr == NULL || cti_npu_enter(dev, NULL) != CT_OK) {
         return;
     }
-    for (int i = 0; i < CTI_NPU_STREAMS; i++) {
-        (void)dev->cann->aclrtSynchronizeStream(dev->streams[i]); /* a fault shows in synchronize() */
-    }
     cti_npu_forget(dev, ptr, bytes);
-    (void)dev->cann->aclrtFree(ptr); /* fails for memory that is not ours only */
+    if (cti_npu_is_idle(dev)) {
+        (void)dev->cann->aclrtFree(ptr); /* fails for memory that is not ours only */
+    }
 }
 
 aclrtStream cti_npu_stream(const cti_npu_device *dev, void *stream)

@@ -52,6 +52,8 @@ CT_MUST_CHECK ct_status cti_npu_upload(cti_npu_device *dev, void *dst, const voi
 /* Copies to the host and returns when it is there. */
 CT_MUST_CHECK ct_status cti_npu_download(cti_npu_device *dev, void *dst, const void *src, size_t bytes, aclrtStream stream, ct_err *err);
 CT_MUST_CHECK ct_status cti_npu_wait(cti_npu_device *dev, aclrtStream stream, ct_err *err);
+/* Waits for all streams; false where the device failed, and may use its memory still. */
+bool cti_npu_is_idle(cti_npu_device *dev);
 /* At least `bytes` of workspace beside the plan's for that stream; older work on it may be waited for. */
 CT_MUST_CHECK ct_status cti_npu_spare(cti_npu_device *dev, aclrtStream stream, size_t bytes, void **out, ct_err *err);
 CT_MUST_CHECK ct_status cti_npu_mask(cti_npu_device *dev, void **out, ct_err *err);

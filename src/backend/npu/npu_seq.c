@@ -458,9 +458,7 @@ void cti_npu_release(void *device, void *state)
     if (r == NULL || cti_npu_enter(dev, NULL) != CT_OK) {
         return;
     }
-    for (int i = 0; i < CTI_NPU_STREAMS; i++) {
-        (void)dev->cann->aclrtSynchronizeStream(dev->streams[i]); /* what is enqueued may use what goes now; faults were told before */
-    }
+    (void)cti_npu_is_idle(dev); /* what is enqueued may use what goes now */
     for (int32_t i = 0; i < r->n_steps; i++) {
         if (r->steps[i].executor != NULL) {
             (void)dev->cann->aclDestroyAclOpExecutor(r->steps[i].executor);
