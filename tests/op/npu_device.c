@@ -215,7 +215,7 @@ static const device_case CASES[] = {
     {"a kernel that fails", add_twice, NULL, {"FAKE_CANN_FAULT=vector=2"}, CT_ERR_BACKEND, {"aclrtSynchronizeStream (computation)", "507035", "CTITAN_NPU_SYNC=1"}},
     {"a kernel that fails, waited for", add_twice, NULL, {"FAKE_CANN_FAULT=vector=2", "CTITAN_NPU_SYNC=1"}, CT_ERR_BACKEND, {"add: aclnnAdd (waited for) of f32 [64]", "507035"}},
     {"memory with wrong bits", add_twice, NULL, {"FAKE_CANN_FAULT=ecc=2"}, CT_ERR_BACKEND, {"507054", "ECC", "take the card out of use"}},
-    {"a device that is lost", add_twice, NULL, {"FAKE_CANN_FAULT=lost=1"}, CT_ERR_BACKEND, {"507010"}},
+    {"a device that is lost", add_twice, NULL, {"FAKE_CANN_FAULT=lost=1"}, CT_ERR_BACKEND, {"heartbeat"}},
     {"a wait without end", add_twice, NULL, {"FAKE_CANN_FAULT=sync_timeout=1"}, CT_ERR_TIMEOUT, {"507046", "EE1002", "collective"}},
     {"an operator that is not there", swiglu, "--without aclnnSwiGlu,aclnnSwiGluGetWorkspaceSize", {NULL}, CT_ERR_UNSUPPORTED,
      {"no operator for 'swiglu': aclnnSwiGlu() or aclnnSwiGluGetWorkspaceSize()", "libopapi.so", "libaclnn_math.so"}},

@@ -66,7 +66,7 @@ void cti_npu_op_accumulate(cti_npu_seq *s, const ct_launch *l)
         cti_npu_cast(s, same, x);
         x = same;
     }
-    NPU_CALL(s, InplaceAdd, NPU_T(s, acc), NPU_T(s, x), NPU_F(s, 1.0));
+    NPU_CALL(s, InplaceAdd, NPU_T(s, acc), NPU_T(s, x), cti_npu_scalar(s, acc.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT, 1.0));
 }
 
 /* ---- SwiGLU ------------------------------------------------------------------------------------------------------ */

@@ -51,7 +51,7 @@
     EACH(momentum, CTI_NPU_FLOATS)                             \
     KEPT(newton_schulz, CTI_NPU_FLOATS)                        \
     EACH(descend, CTI_NPU_FLOATS)                              \
-    EACH(accumulate, CTI_NPU_FLOATS)                           \
+    EACH(accumulate, CTI_NPU_FLOATS | CT_BIT(F64))             \
     NONE(flat_split, "a view: its outputs are parts of its input's memory") \
     KEPT(flat_concat, CTI_NPU_ANY)                             \
     KEPT(fill, CTI_NPU_ANY)                                    \

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: slow
+# Training on one Ascend NPU as a user starts it, over the doubles of CANN's libraries, beside the CPU backend: losses and norms to the digits that are
+# printed or so; the same bits twice where sums have one order; nothing left, nothing doubtful; what is said where there is no CANN.
+set -u
+build=$1
+[ -f "$build/fake_cann/lib64/libopapi.so" ] || { echo 'skipped: this build has no doubles of CANN'; exit 77; }
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+fail() { echo "FAILED: $*"; tail -n 5 "$dir/log"; exit 1; }
+export ASCEND_HOME_PATH="$build/fake_cann" ASCEND_OPP_PATH="$build/fake_cann/opp" FAKE_CANN_LEAKS=fail FAKE_CANN_LINTS=trap NO_COLOR=1
+unset ASCEND_RT_VISIBLE_DEVICES
+
+# steps DEVICE ARGUMENTS...: "loss norm" a line.
+steps() {
+    local device=$1
+    shift
+    ASCEND_RT_VISIBLE_DEVICES=0 "$build/bin/ctitan" train --module llama3 --device "$device" --model-spec.n-layers 2 --training.local-batch-size 2 --training.seq-len 64 \
+        --training.steps 3 --debug.seed 7 --dump-folder "$dir/out" "$@" > "$dir/log" 2>&1 || fail "$device $*"
+    sed -n 's/.*step: *\([0-9]*\) *loss: *\([0-9.]*\) *grad_norm: *\([0-9.]*\).*/\1 \2 \3/p' "$dir/log"
+}
+
+# near WHAT LIMIT: two files of steps, the largest relative difference at most LIMIT.
+near() {
+    paste -d ' ' "$dir/npu" "$dir/cpu" | awk -v limit="$2" '
+        { for (i = 2; i <= 3; i++) { d = ($i - $(i + 3)) / $(i + 3); d = d < 0 ? -d : d; worst = d > worst ? d : worst } n++ }
+        END { printf "%s: %d steps, largest relative difference %.1e\n", "'"$1"'", n, worst; exit !(n == 3 && worst <= limit) }' || fail "$1"
+}
+
+# Half a unit of the last digit that is printed of the norm (4 decimals of some 1.0), twice, over the rounding itself: float32's is below it. bfloat16: its unit
+# roundoff, 2^-8, is a bound for what both round in the same places.
+both() {
+    local what=$1 limit=$2
+    shift 2
+    steps npu "$@" > "$dir/npu"
+    steps cpu "$@" > "$dir/cpu"
+    near "$what" "$limit"
+}
+both float32 2e-4 --config llama3_debugmodel --training.mixed-precision-param float32
+both 'bfloat16, two micro-batches' 4e-3 --config llama3_debugmodel --training.mixed-precision-param bfloat16 --training.global-batch-size 4
+both 'npu_compat.npu_attention' 4e-3 --config llama3_debugmodel --training.mixed-precision-param bfloat16 --override.imports npu_compat.npu_attention
+cat > "$dir/muon.yaml" <<'YAML'
+base: llama3_debugmodel
+optimizer:
+  param_groups:
+    - {pattern: '^layers.*(attention|feed_forward)\.', optimizer_name: Muon, optimizer_kwargs: {lr: 0.02}}
+    - {pattern: '.*', optimizer_name: SGD, optimizer_kwargs: {lr: 0.05, momentum: 0.9, nesterov: true, weight_decay: 0.01}}
+YAML
+both 'Muon and SGD' 2e-4 --config "$dir/muon.yaml" --training.mixed-precision-param float32
+both 'validation' 2e-4 --config llama3_debugmodel --training.mixed-precision-param float32 --validator.enable --validator.freq 2 --validator.steps 1 \
+    --validator.dataloader.dataset c4_test
+
+# The doubles add up in another order each time unless they are told not to.
+for i in 1 2; do
+    steps npu --config llama3_debugmodel --training.mixed-precision-param bfloat16 --debug.deterministic --checkpoint.enable --checkpoint.folder "c$i" > "$dir/npu"
+done
+cmp -s "$dir/out/c1/step-3/"*.safetensors "$dir/out/c2/step-3/"*.safetensors || fail 'two runs with --debug.deterministic have other weights'
+echo 'deterministic: the same bits in two runs'
+
+# Nothing prepared, and each operator waited for: the same results.
+steps cpu --config llama3_debugmodel --training.mixed-precision-param bfloat16 > "$dir/cpu"
+CTITAN_NPU_PREPARE=0 CTITAN_NPU_SYNC=1 steps npu --config llama3_debugmodel --training.mixed-precision-param bfloat16 > "$dir/npu"
+near 'nothing prepared, each operator waited for' 4e-3
+
+if ASCEND_HOME_PATH=/nonexistent "$build/bin/ctitan" train --module llama3 --config llama3_debugmodel --device npu > "$dir/log" 2>&1; then
+    [ -d /usr/local/Ascend ] || fail 'trained without CANN'
+fi
+grep -q "there is no CANN: .*'/nonexistent'.*set_env.sh" "$dir/log" || [ -d /usr/local/Ascend ] || fail 'no CANN, and nothing says so'
+FAKE_CANN_LEAKS=print FAKE_CANN_MEMORY=40 "$build/bin/ctitan" train --module llama3 --config llama3_debugmodel --device npu > "$dir/log" 2>&1 && fail 'trained in 40 MiB'
+grep -q 'run needs .*the device has 40.00 MiB\|device memory ran out' "$dir/log" || fail 'no word of memory'
+echo ok
