@@ -82,7 +82,7 @@ static void plain(const problem *p, const double *custom, const double *q, const
 #define Q(x, i, d) x[at(p->layout, H, S, b, h, i, d)]
 #define KV(x, j, d) x[at(p->layout, HK, p->skv, b, kv, j, d)]
     for (int i = 0; i < S; i++) {
-        double top = -INFINITY, sum = 0, dot = 0;
+        double top = -(double)INFINITY, sum = 0, dot = 0;
         bool blank = true;
         for (int j = 0; j < p->skv; j++) {
             w[i][j] = 0;
@@ -303,7 +303,7 @@ static void test_documents(void **state)
     for (int e = 0, from = 0, stat = 0; e < 4; from = ends[e++]) {
         for (int h = 0; h < N; h++) {
             for (int i = from; i < ends[e]; i++) {
-                double w[T], top = -INFINITY, sum = 0;
+                double w[T], top = -(double)INFINITY, sum = 0;
                 for (int j = from; j <= i; j++) {
                     w[j] = 0;
                     for (int d = 0; d < W; d++) {

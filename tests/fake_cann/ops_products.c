@@ -158,10 +158,10 @@ static void test_casts(void **state)
     (void)state;
     check("Cast", "self:f32:6 dtype%bf16 out:bf16:6", "self",
           (double[]){1.00390625, 1.01171875, 3.3e38, 3.4e38, -0.0, 0x1p-133}, "out",
-          (double[]){1.0, 1.015625, 0x1.fp127, INFINITY, 0, 0x1p-133}, 6);
+          (double[]){1.0, 1.015625, 0x1.fp127, (double)INFINITY, 0, 0x1p-133}, 6);
     check("Cast", "self:f32:6 dtype%f16 out:f16:6", "self",
           (double[]){65504, 65519.99, 65520, 2049, 0x1p-25, 0x1.8p-24}, "out",
-          (double[]){65504, 65504, INFINITY, 2048, 0, 0x1p-23}, 6);
+          (double[]){65504, 65504, (double)INFINITY, 2048, 0, 0x1p-23}, 6);
     check("Cast", "self:f32:6 dtype%i32 out:i32:6", "self",
           (double[]){2.9, -2.9, (double)NAN, 3e9, -3e9, 0.5}, "out",
           (double[]){2, -2, 0, 2147483647, -2147483648.0, 0}, 6);

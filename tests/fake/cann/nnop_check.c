@@ -9,7 +9,8 @@
 
 /* ---- texts ---- */
 
-static size_t put(char *text, size_t size, size_t at, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static size_t put(char *text, size_t size, size_t at,
+                                                        const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -27,7 +28,8 @@ static size_t put_view(char *text, size_t size, size_t at, const char *name, con
     return put(text, size, at, ")");
 }
 
-static int refuse(fake_call *c, enum fake_rule rule, int code, const char *format, va_list list)
+__attribute__((format(printf, 4, 0))) static int refuse(fake_call *c, enum fake_rule rule, int code,
+                                                        const char *format, va_list list)
 {
     char reason[512], operands[1024] = "";
     vsnprintf(reason, sizeof reason, format, list);

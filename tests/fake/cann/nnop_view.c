@@ -176,20 +176,37 @@ fake_view fake_view_dense(aclDataType dtype, int ndim, const int64_t *dim, void 
     return v;
 }
 
-/* Calls `row` for each run of elements along the last dim: the offset of its first element, elements, stride.
- */
-typedef void row_fn(void *context, int64_t offset, int64_t n, int64_t stride);
+/* Calls `row` for runs of elements along the last dim: the offset of the first, elements, stride, and the
+ * number of the first in row-major order. */
+typedef void row_fn(void *context, int64_t offset, int64_t n, int64_t stride, int64_t number);
+
+/* A transposed matrix in strips of 32 columns, so that what was fetched for one row serves the next. */
+static void each_strip(const fake_view *v, row_fn *row, void *context)
+{
+    enum { STRIP = 32 };
+    for (int64_t j = 0; j < v->dim[1]; j += STRIP) {
+        int64_t n = v->dim[1] - j < STRIP ? v->dim[1] - j : STRIP;
+        for (int64_t i = 0; i < v->dim[0]; i++) {
+            row(context, v->offset + i * v->stride[0] + j * v->stride[1], n, v->stride[1], i * v->dim[1] + j);
+        }
+    }
+}
 
 static void each_row(const fake_view *v, row_fn *row, void *context)
 {
     if (fake_view_count(v) == 0) {
         return;
     }
+    if (v->ndim == 2 && v->stride[0] == 1 && v->stride[1] != 1) {
+        each_strip(v, row, context);
+        return;
+    }
     int outer = v->ndim > 0 ? v->ndim - 1 : 0;
     int64_t n = v->ndim > 0 ? v->dim[outer] : 1, stride = v->ndim > 0 ? v->stride[outer] : 1;
-    int64_t at[FAKE_RANK_MAX] = {0}, offset = v->offset;
+    int64_t at[FAKE_RANK_MAX] = {0}, offset = v->offset, number = 0;
     for (;;) {
-        row(context, offset, n, stride);
+        row(context, offset, n, stride, number);
+        number += n;
         int d = outer - 1;
         for (; d >= 0; d--) {
             offset += v->stride[d];
@@ -215,8 +232,9 @@ typedef struct marks {
     bool met, set;
 } marks;
 
-static void mark_row(void *context, int64_t offset, int64_t n, int64_t stride)
+static void mark_row(void *context, int64_t offset, int64_t n, int64_t stride, int64_t number)
 {
+    (void)number;
     marks *m = context;
     for (int64_t i = 0; i < n && !(m->met && !m->set); i++) {
         int64_t at = m->first + (offset + i * stride) * m->size - m->base;
@@ -327,10 +345,8 @@ static uint16_t bf16_from_f32(float f)
 {
     uint32_t bits;
     memcpy(&bits, &f, 4);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) {
-        return (uint16_t)(bits >> 16 | 0x40);
-    }
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+    uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16, nan = bits >> 16 | 0x40;
+    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
 }
 
 /* To float by rounding to odd, after which rounding to bf16's eight bits is rounding once. */
@@ -394,14 +410,18 @@ double fake_round(double x, aclDataType dtype)
 
 typedef struct rows {
     const char *at; /* element 0 of the view's storage */
-    char *dense;    /* where the next row is taken from or put */
+    char *dense;    /* elements in row-major order */
     aclDataType dtype;
 } rows;
 
 #define LOAD_CASE(constant, type, value)                            \
     case constant: {                                                \
         const type *p = (const type *)(const void *)r->at + offset; \
-        for (int64_t i = 0; i < n; i++) {                           \
+        for (int64_t i = 0; stride == 1 && i < n; i++) {            \
+            type e = p[i];                                          \
+            out[i] = (value);                                       \
+        }                                                           \
+        for (int64_t i = 0; stride != 1 && i < n; i++) {            \
             type e = p[i * stride];                                 \
             out[i] = (value);                                       \
         }                                                           \
@@ -413,33 +433,32 @@ typedef struct rows {
     case ACL_COMPLEX128:   \
         abort()
 
-#define LOADER(name, T)                                                              \
-    static void name##_row(void *context, int64_t offset, int64_t n, int64_t stride) \
-    {                                                                                \
-        rows *r = context;                                                           \
-        T *out = (T *)(void *)r->dense;                                              \
-        switch (r->dtype) {                                                          \
-            LOAD_CASE(ACL_FLOAT, float, (T)e)                                        \
-            LOAD_CASE(ACL_DOUBLE, double, (T)e)                                      \
-            LOAD_CASE(ACL_FLOAT16, uint16_t, (T)f16_to_f32(e))                       \
-            LOAD_CASE(ACL_BF16, uint16_t, (T)bf16_to_f32(e))                         \
-            LOAD_CASE(ACL_INT8, int8_t, (T)e)                                        \
-            LOAD_CASE(ACL_UINT8, uint8_t, (T)e)                                      \
-            LOAD_CASE(ACL_BOOL, uint8_t, (T)(e != 0))                                \
-            LOAD_CASE(ACL_INT16, int16_t, (T)e)                                      \
-            LOAD_CASE(ACL_UINT16, uint16_t, (T)e)                                    \
-            LOAD_CASE(ACL_INT32, int32_t, (T)e)                                      \
-            LOAD_CASE(ACL_UINT32, uint32_t, (T)e)                                    \
-            LOAD_CASE(ACL_INT64, int64_t, (T)e)                                      \
-            LOAD_CASE(ACL_UINT64, uint64_t, (T)e)                                    \
-            NO_ELEMENTS;                                                             \
-        }                                                                            \
-        r->dense += n * (int64_t)sizeof(T);                                          \
-    }                                                                                \
-    void name(const fake_view *v, T *out)                                            \
-    {                                                                                \
-        rows r = {.at = v->addr, .dense = (char *)out, .dtype = v->dtype};           \
-        each_row(v, name##_row, &r);                                                 \
+#define LOADER(name, T)                                                                              \
+    static void name##_row(void *context, int64_t offset, int64_t n, int64_t stride, int64_t number) \
+    {                                                                                                \
+        rows *r = context;                                                                           \
+        T *out = (T *)(void *)r->dense + number;                                                     \
+        switch (r->dtype) {                                                                          \
+            LOAD_CASE(ACL_FLOAT, float, (T)e)                                                        \
+            LOAD_CASE(ACL_DOUBLE, double, (T)e)                                                      \
+            LOAD_CASE(ACL_FLOAT16, uint16_t, (T)f16_to_f32(e))                                       \
+            LOAD_CASE(ACL_BF16, uint16_t, (T)bf16_to_f32(e))                                         \
+            LOAD_CASE(ACL_INT8, int8_t, (T)e)                                                        \
+            LOAD_CASE(ACL_UINT8, uint8_t, (T)e)                                                      \
+            LOAD_CASE(ACL_BOOL, uint8_t, (T)(e != 0))                                                \
+            LOAD_CASE(ACL_INT16, int16_t, (T)e)                                                      \
+            LOAD_CASE(ACL_UINT16, uint16_t, (T)e)                                                    \
+            LOAD_CASE(ACL_INT32, int32_t, (T)e)                                                      \
+            LOAD_CASE(ACL_UINT32, uint32_t, (T)e)                                                    \
+            LOAD_CASE(ACL_INT64, int64_t, (T)e)                                                      \
+            LOAD_CASE(ACL_UINT64, uint64_t, (T)e)                                                    \
+            NO_ELEMENTS;                                                                             \
+        }                                                                                            \
+    }                                                                                                \
+    void name(const fake_view *v, T *out)                                                            \
+    {                                                                                                \
+        rows r = {.at = v->addr, .dense = (char *)out, .dtype = v->dtype};                           \
+        each_row(v, name##_row, &r);                                                                 \
     }
 LOADER(fake_load_f64, double)
 LOADER(fake_load_f32, float)
@@ -448,38 +467,40 @@ LOADER(fake_load_i64, int64_t)
 #define STORE_CASE(constant, type, value)                    \
     case constant: {                                         \
         type *p = (type *)(void *)(uintptr_t)r->at + offset; \
-        for (int64_t i = 0; i < n; i++) {                    \
+        for (int64_t i = 0; stride == 1 && i < n; i++) {     \
+            p[i] = (type)(value);                            \
+        }                                                    \
+        for (int64_t i = 0; stride != 1 && i < n; i++) {     \
             p[i * stride] = (type)(value);                   \
         }                                                    \
         break;                                               \
     }
-#define STORER(name, T, to_f16, to_bf16, to_i)                                       \
-    static void name##_row(void *context, int64_t offset, int64_t n, int64_t stride) \
-    {                                                                                \
-        rows *r = context;                                                           \
-        const T *in = (const T *)(const void *)r->dense;                             \
-        switch (r->dtype) {                                                          \
-            STORE_CASE(ACL_FLOAT, float, in[i])                                      \
-            STORE_CASE(ACL_DOUBLE, double, in[i])                                    \
-            STORE_CASE(ACL_FLOAT16, uint16_t, to_f16(in[i]))                         \
-            STORE_CASE(ACL_BF16, uint16_t, to_bf16(in[i]))                           \
-            STORE_CASE(ACL_INT8, int8_t, to_i(in[i], INT8_MIN, INT8_MAX))            \
-            STORE_CASE(ACL_UINT8, uint8_t, to_i(in[i], 0, UINT8_MAX))                \
-            STORE_CASE(ACL_BOOL, uint8_t, in[i] != 0)                                \
-            STORE_CASE(ACL_INT16, int16_t, to_i(in[i], INT16_MIN, INT16_MAX))        \
-            STORE_CASE(ACL_UINT16, uint16_t, to_i(in[i], 0, UINT16_MAX))             \
-            STORE_CASE(ACL_INT32, int32_t, to_i(in[i], INT32_MIN, INT32_MAX))        \
-            STORE_CASE(ACL_UINT32, uint32_t, to_i(in[i], 0, UINT32_MAX))             \
-            STORE_CASE(ACL_INT64, int64_t, to_i(in[i], INT64_MIN, INT64_MAX))        \
-            STORE_CASE(ACL_UINT64, uint64_t, to_i(in[i], 0, INT64_MAX))              \
-            NO_ELEMENTS;                                                             \
-        }                                                                            \
-        r->dense += n * (int64_t)sizeof(T);                                          \
-    }                                                                                \
-    void name(const fake_view *v, const T *in)                                       \
-    {                                                                                \
-        rows r = {.at = v->addr, .dense = (char *)(uintptr_t)in, .dtype = v->dtype}; \
-        each_row(v, name##_row, &r);                                                 \
+#define STORER(name, T, to_f16, to_bf16, to_i)                                                       \
+    static void name##_row(void *context, int64_t offset, int64_t n, int64_t stride, int64_t number) \
+    {                                                                                                \
+        rows *r = context;                                                                           \
+        const T *in = (const T *)(const void *)r->dense + number;                                    \
+        switch (r->dtype) {                                                                          \
+            STORE_CASE(ACL_FLOAT, float, in[i])                                                      \
+            STORE_CASE(ACL_DOUBLE, double, in[i])                                                    \
+            STORE_CASE(ACL_FLOAT16, uint16_t, to_f16(in[i]))                                         \
+            STORE_CASE(ACL_BF16, uint16_t, to_bf16(in[i]))                                           \
+            STORE_CASE(ACL_INT8, int8_t, to_i(in[i], INT8_MIN, INT8_MAX))                            \
+            STORE_CASE(ACL_UINT8, uint8_t, to_i(in[i], 0, UINT8_MAX))                                \
+            STORE_CASE(ACL_BOOL, uint8_t, in[i] != 0)                                                \
+            STORE_CASE(ACL_INT16, int16_t, to_i(in[i], INT16_MIN, INT16_MAX))                        \
+            STORE_CASE(ACL_UINT16, uint16_t, to_i(in[i], 0, UINT16_MAX))                             \
+            STORE_CASE(ACL_INT32, int32_t, to_i(in[i], INT32_MIN, INT32_MAX))                        \
+            STORE_CASE(ACL_UINT32, uint32_t, to_i(in[i], 0, UINT32_MAX))                             \
+            STORE_CASE(ACL_INT64, int64_t, to_i(in[i], INT64_MIN, INT64_MAX))                        \
+            STORE_CASE(ACL_UINT64, uint64_t, to_i(in[i], 0, INT64_MAX))                              \
+            NO_ELEMENTS;                                                                             \
+        }                                                                                            \
+    }                                                                                                \
+    void name(const fake_view *v, const T *in)                                                       \
+    {                                                                                                \
+        rows r = {.at = v->addr, .dense = (char *)(uintptr_t)in, .dtype = v->dtype};                 \
+        each_row(v, name##_row, &r);                                                                 \
     }
 STORER(fake_store_f64, double, f16_from, bf16_from, to_int)
 STORER(fake_store_f32, float, f16_from_f32, bf16_from_f32, f32_to_int)

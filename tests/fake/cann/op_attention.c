@@ -2,8 +2,7 @@
 /* FlashAttentionScore, FlashAttentionVarLenScore: softmax(scale * q k^T) v, in float inside. */
 #include "op_attention.h"
 #include "op_gemm.h"
-
-#include <math.h>
+#include "op_vector.h"
 
 static const op_slots fixed = {.key = 1,
                                .value = 2,
@@ -63,19 +62,20 @@ static int check_score(fake_call *c)
 static void softmax_row(const op_attention *a, float *x, const unsigned char *masked, int64_t n,
                         float *out_max, float *out_sum)
 {
-    float top = OP_MASKED, sum = 0;
-    bool any = false;
+    int64_t hidden = 0;
     for (int64_t j = 0; j < n; j++) {
-        bool out = masked && masked[j];
-        x[j] = out ? OP_MASKED : x[j] * a->scale;
-        any = any || !out;
-        top = x[j] > top || isnan(x[j]) ? x[j] : top;
+        x[j] *= a->scale;
     }
-    bool blank = !any && a->blank_rows;
+    for (int64_t j = 0; masked && j < n; j++) {
+        x[j] = masked[j] ? OP_MASKED : x[j];
+        hidden += masked[j];
+    }
+    bool blank = hidden == n && a->blank_rows;
+    float top = op_top(x, n);
     for (int64_t j = 0; j < n; j++) {
-        x[j] = blank ? 0 : expf(x[j] - top);
-        sum += x[j];
+        x[j] = op_exp(x[j] - top);
     }
+    float sum = blank ? 0 : op_sum(x, n);
     for (int64_t j = 0; j < n; j++) {
         x[j] = blank ? 0 : x[j] / sum;
     }

@@ -282,6 +282,13 @@ static void check_triangle(fake_call *c, const fake_view *m)
     }
 }
 
+/* Far enough for any length, and sums do not overflow. */
+static int64_t clamped(int64_t x)
+{
+    const int64_t far = (int64_t)1 << 40;
+    return x > far ? far : x < -far ? -far : x;
+}
+
 bool op_attention_masked(fake_call *c, const op_slots *s, const op_attention *a, op_piece p, int64_t b,
                          int64_t h, unsigned char *masked)
 {
@@ -292,33 +299,26 @@ bool op_attention_masked(fake_call *c, const op_slots *s, const op_attention *a,
     if (a->sparse > 1 && b == 0 && h == 0) {
         check_triangle(c, m);
     }
-    int64_t pre = c->arg[s->pre].i, next = c->arg[s->next].i, shift = p.skv - p.sq;
+    int64_t pre = c->arg[s->pre].i, next = c->arg[s->next].i, shift = a->sparse > 2 ? p.skv - p.sq : 0;
     const unsigned char *data = (const unsigned char *)m->addr + m->offset;
     if (m->ndim == 4) {
         data += (m->dim[0] > 1 ? b * m->stride[0] : 0) + (m->dim[1] > 1 ? h * m->stride[1] : 0);
     }
     for (int64_t i = 0; i < p.sq; i++) {
+        unsigned char *row = masked + i * p.skv;
+        const unsigned char *given = a->sparse < 2 ? data + i * m->stride[m->ndim - 2] : NULL;
+        int64_t step = m->stride[m->ndim - 1];
+        /* the band: keys from..to; a mask of its own beside it, or alone */
+        int64_t reach = a->sparse == 0 || a->sparse == 4 ? next : a->sparse == 1 ? p.skv : 0;
+        int64_t back = a->sparse == 0 || a->sparse == 4 ? pre : p.skv + p.sq;
+        reach = clamped(reach);
+        back = clamped(back);
+        int64_t from = i + shift - back, to = i + shift + reach;
         for (int64_t j = 0; j < p.skv; j++) {
-            bool out = false;
-            switch (a->sparse) {
-            case 0:
-                out = data[i * m->stride[m->ndim - 2] + j * m->stride[m->ndim - 1]] || j - i > next ||
-                      i - j > pre;
-                break;
-            case 1:
-                out = data[i * m->stride[m->ndim - 2] + j * m->stride[m->ndim - 1]];
-                break;
-            case 2:
-                out = j > i;
-                break;
-            case 3:
-                out = j > i + shift;
-                break;
-            case 4:
-                out = j - i - shift > next || i + shift - j > pre;
-                break;
-            }
-            masked[i * p.skv + j] = out;
+            row[j] = j < from || j > to;
+        }
+        for (int64_t j = 0; given && j < p.skv; j++) {
+            row[j] |= given[j * step] != 0;
         }
     }
     return true;

@@ -3,8 +3,7 @@
  * dv = w^T dy, ds = w (dy v^T - sum(dy out)), dq = scale ds k, dk = scale ds^T q; in float inside. */
 #include "op_attention.h"
 #include "op_gemm.h"
-
-#include <math.h>
+#include "op_vector.h"
 
 static const op_slots fixed = {.key = 1,
                                .value = 2,
@@ -114,20 +113,21 @@ static void weights(const op_attention *a, op_piece p, int64_t b, int64_t h, con
 {
     for (int64_t i = 0; i < p.sq; i++) {
         int64_t at = op_attention_stat(a, p, b, h, i);
-        float *w = f->w + i * p.skv, *ds = f->ds + i * p.skv, dot = 0;
+        float *w = f->w + i * p.skv, *ds = f->ds + i * p.skv, top = max[at], part = 1 / sum[at];
         const unsigned char *masked = hides ? f->masked + i * p.skv : NULL;
-        bool any = !masked;
-        for (int64_t j = 0; masked && j < p.skv; j++) {
-            any = any || !masked[j];
-        }
-        bool blank = !any && a->blank_rows;
+        int64_t hidden = 0;
         for (int64_t j = 0; j < p.skv; j++) {
-            float x = masked && masked[j] ? OP_MASKED : w[j] * a->scale;
-            w[j] = blank ? 0 : expf(x - max[at]) / sum[at];
+            w[j] *= a->scale;
         }
-        for (int64_t e = 0; e < a->dv; e++) {
-            dot += f->dy[i * a->dv + e] * f->o[i * a->dv + e];
+        for (int64_t j = 0; masked && j < p.skv; j++) {
+            w[j] = masked[j] ? OP_MASKED : w[j];
+            hidden += masked[j];
         }
+        bool blank = hidden == p.skv && a->blank_rows;
+        for (int64_t j = 0; j < p.skv; j++) {
+            w[j] = blank ? 0 : op_exp(w[j] - top) * part;
+        }
+        float dot = op_dot(f->dy + i * a->dv, f->o + i * a->dv, a->dv);
         for (int64_t j = 0; j < p.skv; j++) {
             ds[j] = w[j] * (ds[j] - dot) * a->scale;
         }

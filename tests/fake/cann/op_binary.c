@@ -110,7 +110,7 @@ static double compute(int kind, double x, double y)
     case GE:
         return x >= y;
     }
-    return NAN;
+    return 0;
 }
 
 static int64_t compute_int(int kind, int64_t x, int64_t y)
@@ -181,42 +181,79 @@ static void run_int(fake_call *c, const fake_view *a, const fake_view *b, int64_
     fake_store_i64(fake_arg_view(c, out_of(c)), x);
 }
 
+/* Results of BOOL and of DIV beside them, from floats that the dtype at hand has. */
+static void run_double(fake_call *c, const fake_view *a, const fake_view *b, int64_t n)
+{
+    int code = c->op->code, kind = code & KIND;
+    aclDataType meet = meeting(c);
+    double *x = fake_new_f64(c, n), *y = fake_new_f64(c, n), alpha = code & ALPHA ? c->arg[2].d : 1;
+    fake_load_f64(a, x);
+    if (b) {
+        fake_load_f64(b, y);
+    } else {
+        double s = fake_round(c->arg[1].d, fake_dtype_is_float(meet) ? meet : ACL_FLOAT);
+        for (int64_t i = 0; i < n; i++) {
+            y[i] = s;
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = compute(kind, x[i], code & ALPHA ? alpha * y[i] : y[i]);
+    }
+    op_store_f64(c, x, n, result(c), fake_arg_view(c, out_of(c)));
+}
+
+/* The four that a step is full of, in float. */
+static bool run_float(fake_call *c, const fake_view *a, const fake_view *b, int64_t n)
+{
+    int code = c->op->code, kind = code & KIND;
+    aclDataType meet = meeting(c);
+    if (kind > DIV || !fake_dtype_is_float(meet) || meet == ACL_DOUBLE) {
+        return false;
+    }
+    float *x = fake_new_f32(c, n), *y = fake_new_f32(c, n), alpha = code & ALPHA ? (float)c->arg[2].d : 1;
+    fake_load_f32(a, x);
+    if (b) {
+        fake_load_f32(b, y);
+    }
+    float s = (float)fake_round(c->arg[1].d, meet);
+    for (int64_t i = 0; !b && i < n; i++) {
+        y[i] = s;
+    }
+    alpha = kind == SUB ? -alpha : alpha;
+    if (kind == MUL) {
+        for (int64_t i = 0; i < n; i++) {
+            x[i] *= y[i];
+        }
+    } else if (kind == DIV) {
+        for (int64_t i = 0; i < n; i++) {
+            x[i] /= y[i];
+        }
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            x[i] += alpha * y[i];
+        }
+    }
+    op_store_f32(c, x, n, result(c), fake_arg_view(c, out_of(c)));
+    return true;
+}
+
 static void run_binary(fake_call *c)
 {
-    int code = c->op->code, kind = code & KIND, ndim = c->arg[0].view.ndim;
+    int ndim = c->arg[0].view.ndim;
     int64_t dim[FAKE_RANK_MAX];
     fake_view a = c->arg[0].view, b = c->arg[1].view;
-    const fake_view *out = fake_arg_view(c, out_of(c));
-    if (!(code & BY_SCALAR)) {
+    bool by_scalar = c->op->code & BY_SCALAR;
+    if (!by_scalar) {
         op_broadcast_dims(&a, &b, &ndim, dim);
         fake_view_broadcast(&c->arg[0].view, ndim, dim, &a);
         fake_view_broadcast(&c->arg[1].view, ndim, dim, &b);
     }
     int64_t n = fake_view_count(&a);
-    aclDataType meet = meeting(c), r = result(c);
-    if (!fake_dtype_is_float(meet) && kind != DIV) {
-        run_int(c, &a, code & BY_SCALAR ? NULL : &b, n);
-        return;
+    if (!fake_dtype_is_float(meeting(c)) && (c->op->code & KIND) != DIV) {
+        run_int(c, &a, by_scalar ? NULL : &b, n);
+    } else if (!run_float(c, &a, by_scalar ? NULL : &b, n)) {
+        run_double(c, &a, by_scalar ? NULL : &b, n);
     }
-    double *x = fake_new_f64(c, n), *y = fake_new_f64(c, n), alpha = code & ALPHA ? c->arg[2].d : 1;
-    fake_load_f64(&a, x);
-    if (code & BY_SCALAR) {
-        double s = fake_round(c->arg[1].d, fake_dtype_is_float(meet) ? meet : ACL_FLOAT);
-        for (int64_t i = 0; i < n; i++) {
-            y[i] = s;
-        }
-    } else {
-        fake_load_f64(&b, y);
-    }
-    for (int64_t i = 0; i < n; i++) {
-        x[i] = compute(kind, x[i], code & ALPHA ? alpha * y[i] : y[i]);
-    }
-    if (r != out->dtype && r != ACL_BOOL) {
-        fake_view mid = fake_view_dense(r, 1, &n, fake_scrap_new(c, n, fake_dtype_size(r)));
-        fake_store_f64(&mid, x);
-        fake_load_f64(&mid, x);
-    }
-    fake_store_f64(out, x);
 }
 
 static const fake_operand two[] = {IN("self", FAKE_ANY), IN("other", FAKE_ANY), OUT("out", FAKE_ANY)};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SwiGlu and its gradient; ApplyAdamWV2. */
 #include "nnop.h"
+#include "op_vector.h"
 
 #include <math.h>
 
@@ -49,7 +50,7 @@ static void run_swiglu(fake_call *c)
     for (int64_t p = 0; p < n; p++) {
         const float *a = x + p * 2 * inner, *b = a + inner;
         for (int64_t i = 0; i < inner; i++) {
-            y[p * inner + i] = a[i] / (1 + expf(-a[i])) * b[i];
+            y[p * inner + i] = a[i] * op_sigmoid(a[i]) * b[i];
         }
     }
     fake_store_f32(fake_arg_view(c, 2), y);
@@ -83,7 +84,7 @@ static void run_swiglu_grad(fake_call *c)
     for (int64_t p = 0; p < n; p++) {
         float *a = x + p * 2 * inner, *b = a + inner, *g = dy + p * inner;
         for (int64_t i = 0; i < inner; i++) {
-            float s = 1 / (1 + expf(-a[i])), silu = a[i] * s;
+            float s = op_sigmoid(a[i]), silu = a[i] * s;
             a[i] = g[i] * b[i] * s * (1 + a[i] * (1 - s));
             b[i] = g[i] * silu;
         }
@@ -143,17 +144,19 @@ static void run_adamw(fake_call *c)
     float decay = (float)c->arg[DECAY].d, eps = (float)c->arg[EPS].d, sign = c->arg[MAXIMIZE].i ? -1 : 1;
     float correction1 = (float)(1 - pow((double)beta1, step + 1)),
           correction2 = (float)(1 - pow((double)beta2, step + 1));
+    float keep = 1 - lr * decay, rate = lr / correction1, root = sqrtf(correction2);
     for (int64_t i = 0; i < n; i++) {
         float e = sign * g[i];
-        p[i] = p[i] * (1 - lr * decay);
+        p[i] *= keep;
         m[i] = m[i] + (1 - beta1) * (e - m[i]);
         v[i] = beta2 * v[i] + (1 - beta2) * e * e;
-        float second = v[i];
-        if (top) {
-            second = top[i] = fmaxf(top[i], v[i]);
-        }
-        float denominator = sqrtf(second) / sqrtf(correction2) + eps;
-        p[i] = p[i] - lr / correction1 * m[i] / denominator;
+    }
+    for (int64_t i = 0; top && i < n; i++) {
+        top[i] = v[i] > top[i] ? v[i] : top[i];
+    }
+    const float *second = top ? top : v;
+    for (int64_t i = 0; i < n; i++) {
+        p[i] -= rate * m[i] / (sqrtf(second[i]) / root + eps);
     }
     fake_store_f32(fake_arg_view(c, VAR), p);
     fake_store_f32(fake_arg_view(c, M), m);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Losses of class indices: NLLLoss, CrossEntropyLoss and their gradients. */
 #include "nnop.h"
-
-#include <math.h>
-#include <string.h>
+#include "op_vector.h"
 
 enum { NONE, MEAN, SUM };
 
@@ -176,21 +174,20 @@ static void run_entropy(fake_call *c)
     int reduction = reduction_of(c->arg[3].text);
     float *x = fake_arg_f32(c, 0), *w = c->arg[2].given ? fake_arg_f32(c, 2) : NULL,
           smooth = (float)c->arg[5].d;
-    float *out = fake_new_f32(c, rows), *zero = fake_new_f32(c, rows), sum = 0, total = 0;
+    float *out = fake_new_f32(c, rows), *zero = fake_new_f32(c, rows), *e = fake_new_f32(c, classes);
+    float sum = 0, total = 0;
     int64_t *target = fake_arg_i64(c, 1);
     for (int64_t r = 0; r < rows; r++) {
-        float *y = x + r * classes, top = -INFINITY, e = 0, all = 0;
+        float *y = x + r * classes, top = op_top(y, classes);
         for (int64_t i = 0; i < classes; i++) {
-            top = fmaxf(top, y[i]);
+            y[i] -= top;
+            e[i] = op_exp(y[i]);
         }
+        float lse = logf(op_sum(e, classes));
         for (int64_t i = 0; i < classes; i++) {
-            e += expf(y[i] - top);
+            y[i] -= lse;
         }
-        float lse = logf(e);
-        for (int64_t i = 0; i < classes; i++) {
-            y[i] = y[i] - top - lse;
-            all += w ? w[i] * y[i] : y[i];
-        }
+        float all = w ? op_dot(w, y, classes) : op_sum(y, classes);
         int64_t t = class_of(c, target, r, classes, c->arg[4].i);
         if (t >= 0) {
             float wt = w ? w[t] : 1;
@@ -269,7 +266,10 @@ static void run_entropy_grad(fake_call *c)
             scale /= total;
         }
         for (int64_t i = 0; i < classes; i++) {
-            p[i] = t < 0 ? 0 : (expf(p[i]) - (i == t ? 1.0f : 0.0f)) * scale;
+            p[i] = t < 0 ? 0 : op_exp(p[i]) * scale;
+        }
+        if (t >= 0) {
+            p[t] -= scale;
         }
     }
     fake_store_f32(fake_arg_view(c, 10), y);

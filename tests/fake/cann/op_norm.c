@@ -2,8 +2,7 @@
 /* RmsNorm, RmsNormGrad. Everything inside in float; dgamma is FLOAT and its rows are added in any order
  * unless determinism is switched on. */
 #include "nnop.h"
-
-#include <math.h>
+#include "op_vector.h"
 
 /* gamma: FLOAT beside a half-precision x, or x's dtype. */
 static int check_gamma(fake_call *c, int x, int gamma)
@@ -49,10 +48,7 @@ static void run_norm(fake_call *c)
     int64_t rows = width > 0 ? n / width : 0;
     float *x = fake_arg_f32(c, 0), *gamma = fake_arg_f32(c, 1), *rstd = fake_new_f32(c, rows);
     for (int64_t r = 0; r < rows; r++) {
-        float *y = x + r * width, sum = 0;
-        for (int64_t i = 0; i < width; i++) {
-            sum += y[i] * y[i];
-        }
+        float *y = x + r * width, sum = op_dot(y, y, width);
         rstd[r] = 1.0f / sqrtf(sum / (float)width + (float)c->arg[2].d);
         for (int64_t i = 0; i < width; i++) {
             y[i] = y[i] * rstd[r] * gamma[i];
@@ -105,14 +101,13 @@ static void run_grad(fake_call *c)
     float *dgamma = fake_new_f32(c, width);
     int64_t *order = fake_sum_order(c, rows);
     for (int64_t k = 0; k < rows; k++) {
-        float *g = dy + order[k] * width, *y = x + order[k] * width, r = rstd[order[k]], dot = 0;
+        float *g = dy + order[k] * width, *y = x + order[k] * width, r = rstd[order[k]];
         for (int64_t i = 0; i < width; i++) {
             y[i] *= r;
             dgamma[i] += g[i] * y[i];
             g[i] *= gamma[i];
-            dot += g[i] * y[i];
         }
-        dot /= (float)width;
+        float dot = op_dot(g, y, width) / (float)width;
         for (int64_t i = 0; i < width; i++) {
             g[i] = r * (g[i] - y[i] * dot);
         }

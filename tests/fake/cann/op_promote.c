@@ -74,3 +74,23 @@ bool op_broadcast_dims(const fake_view *a, const fake_view *b, int *ndim, int64_
     *ndim = n;
     return true;
 }
+
+void op_store_f64(fake_call *c, double *x, int64_t n, aclDataType mid, const fake_view *out)
+{
+    if (mid != out->dtype && mid != ACL_BOOL) {
+        fake_view v = fake_view_dense(mid, 1, &n, fake_scrap_new(c, n, fake_dtype_size(mid)));
+        fake_store_f64(&v, x);
+        fake_load_f64(&v, x);
+    }
+    fake_store_f64(out, x);
+}
+
+void op_store_f32(fake_call *c, float *x, int64_t n, aclDataType mid, const fake_view *out)
+{
+    if (mid != out->dtype && mid != ACL_FLOAT) {
+        fake_view v = fake_view_dense(mid, 1, &n, fake_scrap_new(c, n, fake_dtype_size(mid)));
+        fake_store_f32(&v, x);
+        fake_load_f32(&v, x);
+    }
+    fake_store_f32(out, x);
+}

@@ -18,4 +18,7 @@ bool op_castable(aclDataType from, aclDataType to);
 int op_want_castable(fake_call *c, aclDataType from, int out);
 /* Dims of a and b together; false where they do not broadcast. */
 bool op_broadcast_dims(const fake_view *a, const fake_view *b, int *ndim, int64_t *dim);
+/* Stores a result that has the dtype `mid` before it is cast to the output's. BOOL: as it is. */
+void op_store_f64(fake_call *c, double *x, int64_t n, aclDataType mid, const fake_view *out);
+void op_store_f32(fake_call *c, float *x, int64_t n, aclDataType mid, const fake_view *out);
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax, LogSoftmax and their gradients along one dim; sums in float. */
 #include "nnop.h"
-
-#include <math.h>
+#include "op_vector.h"
 
 /* Moves the dim to the end: element (r, i) of `n` by `len` lies at r / inner * len * inner + i * inner + r %
  * inner. */
@@ -35,19 +34,20 @@ static int check_softmax(fake_call *c)
 static void run_softmax(fake_call *c)
 {
     lines l = lines_of(fake_arg_view(c, 0), c->arg[1].i);
-    float *x = fake_arg_f32(c, 0);
+    float *x = fake_arg_f32(c, 0), *y = fake_new_f32(c, l.len), *e = fake_new_f32(c, l.len);
     for (int64_t r = 0; r < l.n; r++) {
-        float *y = x + line_at(&l, r), top = -INFINITY, sum = 0;
+        float *line = x + line_at(&l, r);
         for (int64_t i = 0; i < l.len; i++) {
-            top = fmaxf(top, y[i * l.inner]);
+            y[i] = line[i * l.inner];
         }
+        float top = op_top(y, l.len);
         for (int64_t i = 0; i < l.len; i++) {
-            sum += expf(y[i * l.inner] - top);
+            y[i] -= top;
+            e[i] = op_exp(y[i]);
         }
-        float lse = logf(sum);
+        float sum = op_sum(e, l.len), lse = logf(sum);
         for (int64_t i = 0; i < l.len; i++) {
-            float e = y[i * l.inner] - top;
-            y[i * l.inner] = c->op->code ? e - lse : expf(e) / sum;
+            line[i * l.inner] = c->op->code ? y[i] - lse : e[i] / sum;
         }
     }
     fake_store_f32(fake_arg_view(c, 2), x);
@@ -64,17 +64,17 @@ static int check_backward(fake_call *c)
 static void run_backward(fake_call *c)
 {
     lines l = lines_of(fake_arg_view(c, 0), c->arg[2].i);
-    float *g = fake_arg_f32(c, 0), *y = fake_arg_f32(c, 1);
+    float *g = fake_arg_f32(c, 0), *y = fake_arg_f32(c, 1), *t = fake_new_f32(c, l.len),
+          *u = fake_new_f32(c, l.len);
     for (int64_t r = 0; r < l.n; r++) {
         int64_t at = line_at(&l, r);
-        float sum = 0;
         for (int64_t i = 0; i < l.len; i++) {
-            int64_t k = at + i * l.inner;
-            sum += c->op->code ? g[k] : g[k] * y[k];
+            t[i] = g[at + i * l.inner];
+            u[i] = y[at + i * l.inner];
         }
+        float sum = c->op->code ? op_sum(t, l.len) : op_dot(t, u, l.len);
         for (int64_t i = 0; i < l.len; i++) {
-            int64_t k = at + i * l.inner;
-            g[k] = c->op->code ? g[k] - expf(y[k]) * sum : y[k] * (g[k] - sum);
+            g[at + i * l.inner] = c->op->code ? t[i] - op_exp(u[i]) * sum : u[i] * (t[i] - sum);
         }
     }
     fake_store_f32(fake_arg_view(c, 3), g);

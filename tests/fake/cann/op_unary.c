@@ -2,6 +2,7 @@
 /* Elementwise ops of one operand, SiluBackward, SigmoidBackward, SWhere. Computed in double, rounded to the
  * input's dtype, then cast. */
 #include "op_promote.h"
+#include "op_vector.h"
 
 #include <math.h>
 
@@ -55,7 +56,7 @@ static double compute(int kind, double x)
     case NOT:
         return x == 0;
     }
-    return NAN;
+    return 0;
 }
 
 static int check_unary(fake_call *c)
@@ -66,26 +67,25 @@ static int check_unary(fake_call *c)
     return fake_want_dims_of(c, out, 0);
 }
 
-static void store_rounded(fake_call *c, double *x, int64_t n, aclDataType mid, const fake_view *out)
-{
-    if (mid != out->dtype && mid != ACL_BOOL) {
-        fake_view v = fake_view_dense(mid, 1, &n, fake_scrap_new(c, n, fake_dtype_size(mid)));
-        fake_store_f64(&v, x);
-        fake_load_f64(&v, x);
-    }
-    fake_store_f64(out, x);
-}
-
 static void run_unary(fake_call *c)
 {
     int kind = c->op->code & UNARY_KIND, out = c->op->code & SELF_ONLY ? 0 : 1;
     int64_t n = fake_view_count(fake_arg_view(c, 0));
+    if ((kind == SIGMOID || kind == SILU) && c->arg[0].view.dtype != ACL_DOUBLE) {
+        float *y = fake_arg_f32(c, 0);
+        for (int64_t i = 0; i < n; i++) {
+            float s = op_sigmoid(y[i]);
+            y[i] = kind == SILU ? y[i] * s : s;
+        }
+        op_store_f32(c, y, n, c->arg[0].view.dtype, fake_arg_view(c, out));
+        return;
+    }
     double *x = fake_arg_f64(c, 0);
     for (int64_t i = 0; i < n; i++) {
         x[i] = compute(kind, x[i]);
     }
-    store_rounded(c, x, n, kind == IS_FINITE || kind == NOT ? ACL_BOOL : c->arg[0].view.dtype,
-                  fake_arg_view(c, out));
+    op_store_f64(c, x, n, kind == IS_FINITE || kind == NOT ? ACL_BOOL : c->arg[0].view.dtype,
+                 fake_arg_view(c, out));
 }
 
 /* SiluBackward (code 0): gradOutput, self, gradInput; SigmoidBackward (code 1): gradOutput, output,
@@ -100,12 +100,12 @@ static int check_backward(fake_call *c)
 static void run_backward(fake_call *c)
 {
     int64_t n = fake_view_count(fake_arg_view(c, 0));
-    double *g = fake_arg_f64(c, 0), *x = fake_arg_f64(c, 1);
+    float *g = fake_arg_f32(c, 0), *x = fake_arg_f32(c, 1);
     for (int64_t i = 0; i < n; i++) {
-        double s = sigmoid(x[i]);
-        x[i] = g[i] * (c->op->code ? x[i] * (1 - x[i]) : s * (1 + x[i] * (1 - s)));
+        float s = c->op->code ? x[i] : op_sigmoid(x[i]);
+        x[i] = g[i] * s * (c->op->code ? 1 - s : 1 + x[i] * (1 - s));
     }
-    store_rounded(c, x, n, op_promote(c->arg[0].view.dtype, c->arg[1].view.dtype), fake_arg_view(c, 2));
+    op_store_f32(c, x, n, op_promote(c->arg[0].view.dtype, c->arg[1].view.dtype), fake_arg_view(c, 2));
 }
 
 /* condition, self, other, out */
