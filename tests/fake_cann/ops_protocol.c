@@ -205,6 +205,7 @@ static void test_negative_index(void **state)
     assert_int_equal(op_phase2(o), 0);
     assert_int_equal(aclrtSynchronizeStream(ops_stream), 507015);
     assert_non_null(strstr(aclGetRecentErrMsg(), "aclnnEmbedding"));
+    op_free(o);
 }
 
 static int begin(void **state)
