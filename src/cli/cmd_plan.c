@@ -119,6 +119,9 @@ static void print_memory(const cti_run_estimate *e)
         }
     }
     print_row("workspace", e->workspace_bytes);
+    if (e->engine_bytes > 0) {
+        print_row("HCCL's buffers, beside the block", e->engine_bytes);
+    }
     printf("  %-34s %12s", "in one block", cti_format_bytes(e->total_bytes, total));
     if (e->memory_bytes > 0) {
         printf("   %.1f %% of %s: %s", 100.0 * (double)e->total_bytes / (double)e->memory_bytes, cti_format_bytes(e->memory_bytes, have),
@@ -217,6 +220,7 @@ static ct_status print_json(const ct_alloc *alloc, const cti_run_estimate *e, ct
         json_object_set_new(memory, classes[i].key, json_integer((json_int_t)e->class_bytes[classes[i].kind]));
     }
     json_object_set_new(memory, "workspace", json_integer((json_int_t)e->workspace_bytes));
+    json_object_set_new(memory, "engine_buffers", json_integer((json_int_t)e->engine_bytes));
     json_object_set_new(memory, "total", json_integer((json_int_t)e->total_bytes));
     json_object_set_new(memory, "device", json_integer((json_int_t)e->memory_bytes));
     json_object_set_new(memory, "largest_live", json_integer((json_int_t)e->largest_live_bytes));

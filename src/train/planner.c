@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "comm/hccl/hccl_engine.h"
 #include "comm/comm.h"
 #include "model/model.h"
 #include "ops/ops.h"
@@ -326,6 +327,27 @@ static void count_work(cti_run_estimate *e, const ct_graph *g, const rates *r)
     }
 }
 
+/* HCCL keeps a buffer for each group: one of each axis that has ranks, one more where collectives run beside the computation. */
+static void count_groups(const cti_plan_request *r, const ct_graph *g, cti_run_estimate *e)
+{
+    bool is_beside[CT_AXIS_COUNT] = {false};
+    int64_t n = 0;
+    if (r->target != NULL ? r->target->soc == NULL : !cti_str_eq(r->backend->name, "npu")) {
+        return;
+    }
+    for (int32_t i = 0; i < ct_graph_order_len(g); i++) {
+        const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
+        if ((ct_op_row(node->op)->flags & CT_OP_COLLECTIVE) != 0 && node->stream != 0) {
+            is_beside[((const ct_attrs_collective *)node->attrs)->axis] = true;
+        }
+    }
+    for (int a = 0; a < CT_AXIS_COUNT; a++) {
+        n += e->mesh.degree[a] > 1 ? 1 + is_beside[a] : 0;
+    }
+    e->engine_bytes = n * cti_hccl_group_bytes();
+    e->memory_bytes = e->memory_bytes > 0 ? cti_max_i64(1, e->memory_bytes - e->engine_bytes) : 0;
+}
+
 /* ---- advice ------------------------------------------------------------------------------------------------------ */
 
 /* What a variant needs: all of it, and the part that does not grow with the rows (parameters, states, gradients). */
@@ -531,6 +553,7 @@ ct_status cti_run_estimate_create(const ct_alloc *alloc, const cti_plan_request 
     memcpy(e->class_bytes, d.plan->class_bytes, sizeof e->class_bytes);
     e->workspace_bytes = d.plan->workspace_bytes;
     e->total_bytes = d.plan->total_bytes;
+    count_groups(request, d.step->graph, e);
     e->fits = e->memory_bytes == 0 || e->total_bytes <= e->memory_bytes;
     e->n_nodes = ct_graph_order_len(d.step->graph);
     e->recompute = d.step->recompute;

@@ -60,7 +60,9 @@ typedef struct cti_run_estimate {
     double flops_per_token; /* 6 N + whole attention square, what MFU counts */
     /* memory of one rank, bytes */
     int64_t class_bytes[CT_VALUE_KIND_COUNT];
-    int64_t workspace_bytes, total_bytes, memory_bytes; /* memory_bytes 0: not known */
+    int64_t workspace_bytes, total_bytes;
+    int64_t engine_bytes;  /* that the library of collectives keeps on the device beside it: HCCL, a buffer for each group */
+    int64_t memory_bytes;  /* of the device, less engine_bytes; 0: not known */
     bool fits;
     int64_t largest_live_bytes;
     char largest_live_at[128]; /* "backward of layers.3.feed_forward.w2 (matmul)" */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/str.h"
 #include "cann/cann.h"
 #include "comm/comm_reduce.h"
 
@@ -105,6 +106,20 @@ static void hccl_abort(void *ctx)
     atomic_store(&h->is_aborted, true);
 }
 
+/* What the user gave HCCL as a buffer's size; 0: nothing, and ours counts. */
+static int64_t buffer_mb(void)
+{
+    const char *text = getenv("HCCL_BUFFSIZE"); /* NOLINT(concurrency-mt-unsafe) */
+    int64_t mb = 0;
+    return text != NULL && text[0] != '\0' ? (cti_parse_i64(text, &mb) && mb > 0 && mb < INT32_MAX ? mb : 1) : 0; /* what is none HCCL refuses itself */
+}
+
+int64_t cti_hccl_group_bytes(void)
+{
+    const int64_t mb = buffer_mb();
+    return 2 * (mb > 0 ? mb : BUFFER_MB) * 1024 * 1024;
+}
+
 /* ---- communicators ------------------------------------------------------------------------------------------------- */
 
 static ct_status count_opening(hccl_ctx *h, uint64_t id, int *out_n, ct_err *err)
@@ -184,8 +199,7 @@ static ct_status make_comm(hccl_group *g, ct_err *err)
     CT_TRY(d->rank == 0 ? publish_root(g, key, &root, err) : fetch_root(g, key, &root, err));
     HcclCommConfig config;
     cti_hccl_config_init(&config);
-    const char *size = getenv("HCCL_BUFFSIZE"); /* NOLINT(concurrency-mt-unsafe) */
-    if (size == NULL || size[0] == '\0') {
+    if (buffer_mb() == 0) {
         config.hcclBufferSize = BUFFER_MB;
     }
     if (d->is_deterministic) {

@@ -19,4 +19,7 @@
 
 const ct_comm_engine *ct_comm_hccl_engine(void);
 
+/* Device memory that one group takes: twice its buffer. */
+int64_t cti_hccl_group_bytes(void);
+
 #endif
