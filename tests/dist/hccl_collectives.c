@@ -377,9 +377,14 @@ static void ports_are_set_where_they_are_not(void **state)
 static int need_doubles(void **state)
 {
     (void)state;
-    if (!cti_path_exists(CT_BINARY_DIR "/fake_cann/lib64/libhccl.so")) {
-        puts("skipped: the doubles of CANN are not built");
-        exit(77);
+    static const char *const LIBRARIES[] = {"ascendcl", "nnopbase", "opapi", "hccl"};
+    for (size_t i = 0; i < sizeof LIBRARIES / sizeof LIBRARIES[0]; i++) {
+        char path[1024];
+        (void)snprintf(path, sizeof path, CT_BINARY_DIR "/fake_cann/lib64/lib%s.so", LIBRARIES[i]);
+        if (!cti_path_exists(path)) {
+            printf("skipped: the double of lib%s is not built\n", LIBRARIES[i]);
+            exit(77);
+        }
     }
     return 0;
 }
