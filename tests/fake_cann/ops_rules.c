@@ -576,6 +576,64 @@ static void alias_itself(void)
     phase2("Exp", "self:f32:4,3 out:f32:4,3/0,1");
 }
 
+/* ---- What libascendcl's double finds in the ranges of an operator ---- */
+
+static void workspace_of(char *workspace, uint64_t size)
+{
+    op *o = op_new("Exp", "self:f32:8,8 out:f32:8,8");
+    GIVES(0, op_phase1(o));
+    GIVES(64, o->workspace_size);
+    o->workspace = workspace != NULL ? workspace : (char *)o->at[0].device;
+    o->workspace_size = size;
+    HOLDS(op_phase2(o) != 0);
+}
+
+static void workspace_unaligned(void)
+{
+    ops_begin();
+    workspace_of(memory(128) + 8, 64);
+}
+
+static void workspace_over_operand(void)
+{
+    ops_begin();
+    workspace_of(NULL, 64);
+}
+
+static void workspace_on_host(void)
+{
+    static _Alignas(64) char host[128];
+    ops_begin();
+    workspace_of(host, 64);
+}
+
+static void workspace_beyond(void)
+{
+    ops_begin();
+    workspace_of(memory(64), 128);
+}
+
+static void operand_freed(void)
+{
+    ops_begin();
+    op *o = op_new("Exp", exp_f32);
+    GIVES(0, op_phase1(o));
+    GIVES(0, aclrtFree(o->at[0].device));
+    HOLDS(op_phase2(o) != 0);
+}
+
+static void operand_elsewhere(void)
+{
+    ops_begin();
+    op *o = op_new("Exp", exp_f32);
+    GIVES(0, aclrtSetDevice(1));
+    void *stream = NULL;
+    GIVES(0, aclrtCreateStream(&stream));
+    GIVES(0, op_phase1(o));
+    ops_stream = stream;
+    HOLDS(op_phase2(o) != 0);
+}
+
 /* ---- While it runs ---- */
 
 static void index_of(const char *name, const char *operands, const char *operand_name, const double *index)
@@ -679,6 +737,12 @@ static const struct row rows[] = {
     {R(INDEX_OUT_OF_RANGE), index_embedding_backward, NULL, false},
     {R(INDEX_OUT_OF_RANGE), index_select, NULL, false},
     {R(INDEX_OUT_OF_RANGE), index_target, NULL, false},
+    {R(WORKSPACE_ALIGN), workspace_unaligned, "FAKE_CANN_WORKSPACE=64", false},
+    {R(WORKSPACE_OVERLAP), workspace_over_operand, "FAKE_CANN_WORKSPACE=64", false},
+    {R(RANGE_UNKNOWN), workspace_on_host, "FAKE_CANN_WORKSPACE=64", false},
+    {R(RANGE_OUTSIDE), workspace_beyond, "FAKE_CANN_WORKSPACE=64", false},
+    {R(USE_AFTER_FREE), operand_freed, NULL, false},
+    {R(OTHER_DEVICE), operand_elsewhere, "FAKE_CANN_DEVICES=2", false},
     {R(ATTENTION_MASK_CONTENT), mask_content, NULL, false},
 };
 

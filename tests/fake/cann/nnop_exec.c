@@ -86,12 +86,13 @@ struct aclOpExecutor *fake_executor_new(const fake_call *c)
     if (!e) {
         return NULL;
     }
-    e->call = *c;
+    e->call = malloc(sizeof *e->call);
+    *e->call = *c;
     e->device = fake_device();
     last_planned = e->object.number;
     const char *lost;
     call_hold(c, 1, 0, &lost);
-    walk w = {.c = &e->call};
+    walk w = {.c = e->call};
     const fake_operand *o;
     for (fake_view *v; (v = walk_next(&w, &o));) {
         e->writes = e->writes || ((o->use & FAKE_WRITE) && fake_view_count(v) > 0);
@@ -102,15 +103,16 @@ struct aclOpExecutor *fake_executor_new(const fake_call *c)
 static void executor_end(struct aclOpExecutor *e)
 {
     const char *lost;
-    call_hold(&e->call, -1, e->repeatable ? -1 : 0, &lost);
-    fake_call_clear(&e->call);
+    call_hold(e->call, -1, e->repeatable ? -1 : 0, &lost);
+    fake_call_clear(e->call);
+    free(e->call);
     fake_object_end(e);
 }
 
 /* An inner copy that writes back through a view is one more reason against repeating. */
 static bool writes_through_view(struct aclOpExecutor *e)
 {
-    walk w = {.c = &e->call};
+    walk w = {.c = e->call};
     const fake_operand *o;
     for (fake_view *v; (v = walk_next(&w, &o));) {
         if ((o->use & FAKE_WRITE) && !fake_view_is_contiguous(v)) {
@@ -133,18 +135,18 @@ FAKE_API aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor *executor)
     if (e->ran || e->object.number != last_planned) {
         fake_trap(FAKE_R_EXEC_REPEAT_LATE,
                   "%s: this is not the executor of the phase 1 that this thread has just made (%s)", name,
-                  e->call.op->name);
+                  e->call->op->name);
         return ACLNN_INNER;
     }
-    if ((e->call.op->flags & FAKE_OP_HOST_DATA) || writes_through_view(e)) {
+    if ((e->call->op->flags & FAKE_OP_HOST_DATA) || writes_through_view(e)) {
         return fake_code(FAKE_R_EXEC_REPEAT_REFUSED, ACLNN_INNER,
                          "EZ9903: %s: %s copies host data in phase 2 or writes back through a view", name,
-                         e->call.op->name);
+                         e->call->op->name);
     }
     if (!e->repeatable) {
         const char *lost;
         e->repeatable = true;
-        call_hold(&e->call, 0, 1, &lost);
+        call_hold(e->call, 0, 1, &lost);
         fake_live(FAKE_EXECUTOR, -1);
         fake_live(FAKE_REPEATABLE, 1);
         e->object.kind = FAKE_REPEATABLE;
@@ -179,9 +181,9 @@ static aclnnStatus set_address(aclOpExecutor *executor, size_t index, int use, c
     }
     size_t side = 0;
     bool elsewhere = false;
-    for (int i = 0; i < e->call.op->nargs; i++) {
-        const fake_operand *o = &e->call.op->args[i];
-        fake_arg *a = &e->call.arg[i];
+    for (int i = 0; i < e->call->op->nargs; i++) {
+        const fake_operand *o = &e->call->op->args[i];
+        fake_arg *a = &e->call->arg[i];
         if (!(o->use & use)) {
             continue;
         }
@@ -194,12 +196,12 @@ static aclnnStatus set_address(aclOpExecutor *executor, size_t index, int use, c
         }
         side++;
     }
-    if (elsewhere && (e->call.op->flags & FAKE_OP_GENERATED)) {
+    if (elsewhere && (e->call->op->flags & FAKE_OP_GENERATED)) {
         return fake_code(FAKE_R_EXEC_ADDRESS_INDEX, ACLNN_INVALID,
-                         "EZ1001: %s: tensor %zu of %s is another one", name, index, e->call.op->name);
+                         "EZ1001: %s: tensor %zu of %s is another one", name, index, e->call->op->name);
     }
     fake_trap(FAKE_R_EXEC_ADDRESS_TENSOR, "%s: the tensor is not number %zu of that side of %s", name, index,
-              e->call.op->name);
+              e->call->op->name);
     return ACLNN_INNER;
 }
 
@@ -343,7 +345,7 @@ static void task_done(void *arg)
 
 static aclnnStatus launch(struct aclOpExecutor *e, void *workspace, uint64_t workspace_size, void *stream)
 {
-    fake_call *c = call_clone(&e->call);
+    fake_call *c = call_clone(e->call);
     c->seed = fake_random();
     size_t n = 0, room = 1;
     walk w = {.c = c};
@@ -373,8 +375,8 @@ static aclnnStatus run_checked(const fake_op *op, void *workspace, uint64_t work
                                struct aclOpExecutor *e, void *stream)
 {
     const char *lost = "";
-    if (strcmp(op->name, e->call.op->name) != 0) {
-        fake_trap(FAKE_R_EXEC_OTHER_OP, "%s: this executor is of %s", op->name, e->call.op->name);
+    if (strcmp(op->name, e->call->op->name) != 0) {
+        fake_trap(FAKE_R_EXEC_OTHER_OP, "%s: this executor is of %s", op->name, e->call->op->name);
         return ACLNN_INNER;
     }
     if (fake_device() < 0) {
@@ -386,7 +388,7 @@ static aclnnStatus run_checked(const fake_op *op, void *workspace, uint64_t work
                   e->device, fake_device());
         return ACLNN_INNER;
     }
-    if (!call_hold(&e->call, 0, 0, &lost)) {
+    if (!call_hold(e->call, 0, 0, &lost)) {
         fake_trap(FAKE_R_DESC_DESTROYED_BETWEEN, "%s: '%s' was destroyed between the phases", op->name, lost);
         return ACLNN_INNER;
     }
@@ -408,7 +410,7 @@ static aclnnStatus run_checked(const fake_op *op, void *workspace, uint64_t work
     if (!e->writes) {
         return ACLNN_OK;
     }
-    if (!check_views(&e->call)) {
+    if (!check_views(e->call)) {
         return ACLNN_INNER;
     }
     return launch(e, workspace, workspace_size, stream);

@@ -7,7 +7,7 @@
 
 struct aclOpExecutor {
     struct fake_object object;
-    fake_call call;
+    fake_call *call; /* its own */
     int device;
     bool ran;
     bool repeatable;

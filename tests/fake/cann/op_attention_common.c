@@ -104,9 +104,10 @@ static int check_heads(fake_call *c, const op_slots *s, const op_attention *a)
     if (l->n >= 0 && k->dim[l->d] != a->d) {
         return fake_refuse_shape(c, "the head dims of query and key differ");
     }
-    if (a->d > 768 || a->dv > a->d) {
-        return fake_refuse_shape(c, "the head dim is %lld (values: %lld): at most 768, values no wider",
-                                 (long long)a->d, (long long)a->dv);
+    int64_t widest = fake_version() >= 901 ? 768 : 512;
+    if (a->d > widest || a->dv > a->d) {
+        return fake_refuse_shape(c, "the head dim is %lld (values: %lld): at most %lld, values no wider",
+                                 (long long)a->d, (long long)a->dv, (long long)widest);
     }
     if (l->n >= 0 ? q->dim[l->n] != a->heads
                   : q->dim[2] != a->heads * a->d || k->dim[2] != a->heads_kv * a->d) {

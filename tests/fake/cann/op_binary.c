@@ -256,17 +256,18 @@ static void run_binary(fake_call *c)
     }
 }
 
-static const fake_operand two[] = {IN("self", FAKE_ANY), IN("other", FAKE_ANY), OUT("out", FAKE_ANY)};
-static const fake_operand two_alpha[] = {IN("self", FAKE_ANY), IN("other", FAKE_ANY), SCALAR("alpha"),
-                                         OUT("out", FAKE_ANY)};
-static const fake_operand two_in_place[] = {REF("selfRef", FAKE_ANY), IN("other", FAKE_ANY)};
-static const fake_operand two_alpha_in_place[] = {REF("selfRef", FAKE_ANY), IN("other", FAKE_ANY),
+#define ELEMENTS (FAKE_NUMBERS | FAKE_SET(ACL_BOOL))
+static const fake_operand two[] = {IN("self", ELEMENTS), IN("other", ELEMENTS), OUT("out", ELEMENTS)};
+static const fake_operand two_alpha[] = {IN("self", ELEMENTS), IN("other", ELEMENTS), SCALAR("alpha"),
+                                         OUT("out", ELEMENTS)};
+static const fake_operand two_in_place[] = {REF("selfRef", ELEMENTS), IN("other", ELEMENTS)};
+static const fake_operand two_alpha_in_place[] = {REF("selfRef", ELEMENTS), IN("other", ELEMENTS),
                                                   SCALAR("alpha")};
-static const fake_operand scalar[] = {IN("self", FAKE_ANY), SCALAR("other"), OUT("out", FAKE_ANY)};
-static const fake_operand scalar_alpha[] = {IN("self", FAKE_ANY), SCALAR("other"), SCALAR("alpha"),
-                                            OUT("out", FAKE_ANY)};
-static const fake_operand scalar_in_place[] = {REF("selfRef", FAKE_ANY), SCALAR("other")};
-static const fake_operand scalar_alpha_in_place[] = {REF("selfRef", FAKE_ANY), SCALAR("other"),
+static const fake_operand scalar[] = {IN("self", ELEMENTS), SCALAR("other"), OUT("out", ELEMENTS)};
+static const fake_operand scalar_alpha[] = {IN("self", ELEMENTS), SCALAR("other"), SCALAR("alpha"),
+                                            OUT("out", ELEMENTS)};
+static const fake_operand scalar_in_place[] = {REF("selfRef", ELEMENTS), SCALAR("other")};
+static const fake_operand scalar_alpha_in_place[] = {REF("selfRef", ELEMENTS), SCALAR("other"),
                                                      SCALAR("alpha")};
 
 #define BINARY_OP(Name, list, code_)                                                \
