@@ -686,6 +686,21 @@ static void copy_pitch(void)
     GIVES(107000, acl.aclrtMemcpy2d(device(64), 8, host, 8, 9, 2, H2D));
 }
 
+static void copy_overlap(void)
+{
+    begin();
+    char *p = device(64);
+    GIVES(0, acl.aclrtMemcpy(p, 32, p + 32, 32, D2D));
+    HOLDS(acl.aclrtMemcpy(p, 32, p + 31, 32, D2D) != 0);
+}
+
+static void copy_overlap_queued(void)
+{
+    begin();
+    char *p = device(64);
+    HOLDS(acl.aclrtMemcpyAsync(p, 32, p + 31, 32, D2D, NULL) != 0);
+}
+
 static void copy_pageable(void)
 {
     begin();
@@ -982,6 +997,8 @@ static const struct row rows[] = {
     {R(COPY_DIRECTION), copy_direction, NULL, false},
     {R(COPY_HOST_TO_HOST), copy_host_to_host, NULL, false},
     {R(COPY_PITCH), copy_pitch, NULL, false},
+    {R(COPY_OVERLAP), copy_overlap, NULL, false},
+    {R(COPY_OVERLAP), copy_overlap_queued, NULL, false},
     {R(COPY_PAGEABLE), copy_pageable, NULL, false},
     {R(MEMSET_HOST), memset_host, NULL, false},
     {R(PINNED_CHANGED), pinned_changed, NULL, false},

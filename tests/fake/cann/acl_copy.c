@@ -92,6 +92,13 @@ static bool sides(const struct copy *copy, struct context *context, struct block
             return false;
         }
     }
+    if (src != 0 && *out_src != NULL && *out_src == *out_dst &&
+        src < dst + extent(copy->dpitch, copy->width, copy->rows) &&
+        dst < src + extent(copy->spitch, copy->width, copy->rows) && copy->rows == 1) {
+        fake_trap(FAKE_R_COPY_OVERLAP, "%s: %zu bytes from %p to %p", copy->name, copy->width, copy->src,
+                  copy->dst);
+        return false;
+    }
     int from = *out_src == NULL ? -1 : (*out_src)->device, to = *out_dst == NULL ? -1 : (*out_dst)->device;
     if (from >= 0 && to >= 0 && from != to) {
         int here = context->device, there = from == here ? to : from;

@@ -11,7 +11,7 @@ static const size_t sizes[] = {[HANDLE_CONTEXT] = sizeof(struct context),
                                [HANDLE_STREAM] = sizeof(struct stream),
                                [HANDLE_EVENT] = sizeof(struct event)};
 static const size_t limits[] = {
-    [HANDLE_CONTEXT] = 4096, [HANDLE_STREAM] = 65536, [HANDLE_EVENT] = (size_t)4 << 20};
+    [HANDLE_CONTEXT] = 1024, [HANDLE_STREAM] = MAX_EVENTS / 16, [HANDLE_EVENT] = MAX_EVENTS};
 static struct {
     char *base;
     size_t used;

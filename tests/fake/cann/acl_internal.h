@@ -8,6 +8,14 @@
 
 #include <pthread.h>
 
+/* Address space for device memory in GiB, and events of a process. Emulators of user programs keep books of
+ * every page of it. */
+#ifdef FAKE_EMULATED
+enum { SPACE_GIB = 2, MAX_EVENTS = 1 << 14 };
+#else
+enum { SPACE_GIB = 1024, MAX_EVENTS = 4 << 20 };
+#endif
+
 #define ACL FAKE_API /* a symbol of the real library */
 
 /* The double's own copy of the error numbers. */
@@ -93,10 +101,10 @@ struct event {
     enum event_kind kind;
     unsigned flags;
     bool dead;
-    struct record *record; /* the latest; NULL: never recorded, or reset */
-    bool armed;            /* EVENT_FLAG: recorded and not reset since, as far as the calls say */
-    bool set;              /* EVENT_FLAG: the flag on the device */
-    struct clock set_clock;
+    struct record *record;   /* the latest; NULL: never recorded, or reset */
+    bool armed;              /* EVENT_FLAG: recorded and not reset since, as far as the calls say */
+    bool set;                /* EVENT_FLAG: the flag on the device */
+    struct clock *set_clock; /* what was known when it was set */
 };
 
 struct access {
@@ -105,6 +113,12 @@ struct access {
     const char *name;
     int slot;
     bool write;
+};
+
+/* The accesses to a part of a block that later ones must be ordered after. */
+struct bucket {
+    struct access *accesses;
+    size_t n, room, compact_at;
 };
 
 /* A block of device memory, or of pinned host memory. */
@@ -117,8 +131,8 @@ struct block {
     bool freed, own, registered;
     int pending; /* ranges of queued tasks */
     const char *pending_name;
-    struct access *accesses;
-    size_t naccesses, room, compact_at;
+    struct bucket *buckets; /* of `bucket_bytes` each, from the start on; NULL: never accessed */
+    size_t nbuckets, bucket_bytes;
 };
 
 struct task_range {
@@ -222,8 +236,9 @@ void clock_join(struct clock *into, const struct clock *other);
 /* Checks and records one access. */
 void access_check(struct block *block, const struct access *access, const struct clock *clock);
 void host_access(const char *name, struct block *block, uintptr_t from, size_t size, bool write);
-/* The first access that the host has not synchronised with, or NULL. */
-const struct access *access_unsynced(const struct block *block);
+/* An access to [from, to) that the host has not synchronised with, or NULL. */
+const struct access *access_unsynced(const struct block *block, uintptr_t from, uintptr_t to);
+void access_forget(struct block *block); /* all of them */
 
 /* ---- acl_stream.c; with the lock held ---- */
 struct stream *stream_new(struct context *context, bool is_default);

@@ -75,7 +75,7 @@ static void region_open(struct region *region, size_t wanted)
     }
     page = (size_t)sysconf(_SC_PAGESIZE);
     region->file = memfd_create("fake cann", MFD_CLOEXEC);
-    for (size_t size = wanted; region->base == 0 && size >= (size_t)1 << 30; size /= 2) {
+    for (size_t size = wanted; region->base == 0 && size >= (size_t)1 << 28; size /= 2) {
         if (region->file < 0 || ftruncate(region->file, (off_t)size) != 0) {
             continue;
         }
@@ -222,13 +222,7 @@ bool block_busy(const struct block *block, uintptr_t from, uintptr_t to)
     if (block->pending != 0) {
         return true;
     }
-    for (size_t i = 0; i < block->naccesses; i++) {
-        const struct access *access = &block->accesses[i];
-        if (access->from < to && from < access->to && access->step > cann.host.at[access->slot]) {
-            return true;
-        }
-    }
-    return false;
+    return access_unsynced(block, from, to) != NULL;
 }
 
 bool guards_whole(const struct block *block)
@@ -283,9 +277,7 @@ static struct block *block_new(struct region *region, size_t size, int device)
 static void block_gone(struct region *region, struct block *block)
 {
     block->freed = true;
-    free(block->accesses);
-    block->accesses = NULL;
-    block->naccesses = block->room = 0;
+    access_forget(block);
     (void)fallocate(region->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                     (off_t)(block->start - GUARD - region->base), (off_t)block->span);
 }
@@ -294,7 +286,7 @@ static void block_gone(struct region *region, struct block *block)
  */
 static bool may_free(const char *name, const struct block *block)
 {
-    const struct access *access = access_unsynced(block);
+    const struct access *access = access_unsynced(block, block->start, block->start + block->size);
     if (block->pending != 0 || access != NULL) {
         fake_trap(FAKE_R_FREE_IN_USE,
                   "%s: block %u (%zu bytes): %s of %s uses it and the host has not synchronised with that",
@@ -337,7 +329,7 @@ size_t device_memory(void)
 
 static struct block *device_block(int device, size_t size, size_t charged)
 {
-    region_open(&device_region, (size_t)1 << 40);
+    region_open(&device_region, (size_t)SPACE_GIB << 30);
     struct device *dev = &cann.devices[device];
     struct block *block = NULL;
     if (charged <= device_memory() && dev->used <= device_memory() - charged) {
@@ -471,7 +463,8 @@ bool fake_synced(const void *address)
 {
     cann_lock();
     struct block *block = block_find((uintptr_t)address);
-    bool synced = block == NULL || (block->pending == 0 && access_unsynced(block) == NULL);
+    bool synced = block == NULL || (block->pending == 0 &&
+                                    access_unsynced(block, block->start, block->start + block->size) == NULL);
     cann_unlock();
     return synced;
 }
@@ -494,7 +487,7 @@ ACL int aclrtMallocHost(void **hostPtr, size_t size)
                          "EH0001: aclrtMallocHost: size %zu, result at %p", size, (void *)hostPtr);
     }
     cann_lock();
-    region_open(&pinned_region, (size_t)1 << 38);
+    region_open(&pinned_region, (size_t)SPACE_GIB << 28);
     struct block *block = fake_fault("oom_host") ? NULL : block_new(&pinned_region, size, -1);
     if (block != NULL) {
         *hostPtr = (void *)block->start; /* NOLINT */
@@ -601,7 +594,7 @@ ACL int aclrtHostUnregister(void *ptr)
         return E_INVALID_PARAM;
     }
     if (may_free("aclrtHostUnregister", registered[i])) {
-        free(registered[i]->accesses);
+        access_forget(registered[i]);
         free(registered[i]);
         registered[i] = registered[--nregistered];
         fake_live(FAKE_REGISTERED, -1);

@@ -42,9 +42,9 @@ static void wait_changed(double ms)
 
 static void pause_at_random(void)
 {
-    long most = switch_number("FAKE_CANN_DELAY", 50);
+    long most = switch_number("FAKE_CANN_DELAY", 100);
     uint64_t x = most <= 0 ? 1 : fake_random();
-    if (x % 4 == 0) {
+    if (x % 16 == 0) {
         struct timespec pause = {0, (long)((x >> 8) % (uint64_t)most) * 1000};
         (void)nanosleep(&pause, NULL);
     }
@@ -162,7 +162,12 @@ static void run_task(struct stream *stream, struct task *task)
         task->record->done = true;
         if (task->event->kind == EVENT_FLAG) {
             task->event->set = true;
-            task->event->set_clock = stream->clock;
+            task->event->set_clock =
+                task->event->set_clock == NULL ? calloc(1, sizeof(struct clock)) : task->event->set_clock;
+            if (task->event->set_clock == NULL) {
+                abort();
+            }
+            *task->event->set_clock = stream->clock;
         }
         break;
     case TASK_WAIT:
@@ -177,7 +182,9 @@ static void run_task(struct stream *stream, struct task *task)
             wait_changed(1000);
         }
         stream->blocked_on = NULL;
-        clock_join(&stream->clock, &task->event->set_clock);
+        if (task->event->set_clock != NULL) { /* NULL: given up */
+            clock_join(&stream->clock, task->event->set_clock);
+        }
         break;
     case TASK_RESET:
         task->event->set = false;

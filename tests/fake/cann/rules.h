@@ -58,6 +58,7 @@
     X(COPY_DIRECTION, CODE, "an asynchronous copy whose kind contradicts its addresses, a host address unregistered: 107000") \
     X(COPY_HOST_TO_HOST, CODE, "an asynchronous copy from host to host: 207000") \
     X(COPY_PITCH, CODE, "a two-dimensional copy wider than a pitch: 107000") \
+    X(COPY_OVERLAP, TRAP, "a copy whose source and destination overlap") \
     X(COPY_PAGEABLE, LINT, "an asynchronous copy with host memory that is not pinned: it waits for the stream") \
     X(MEMSET_HOST, CODE, "a memset of host memory that is not pinned: 107000") \
     X(PINNED_CHANGED, TRAP, "the source of an asynchronous copy changed before the stream had passed") \
