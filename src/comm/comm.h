@@ -26,7 +26,7 @@
  * - Sums are ordered: over ranks [a, b) they are the sum over the lower half, [a, a + (b-a)/2), plus that over the upper half.
  *   All members get the same bits, whatever the timing, the engine's chunking and the count. bf16 is added in f32 and
  *   rounded once. Integers wrap. Of max and min NaN is the result where any member has NaN. A device engine adds f32 and bf16 in its own
- *   order and rounding, the same in each run where options.is_deterministic; its sums of f64 are ordered as all others are.
+ *   order and rounding, the same in each run where options.is_deterministic; its sums of f64 are ordered as all others are. What max and min make of NaN is its own.
  * - Fails: CT_ERR_PEER naming the rank that is gone; CT_ERR_TIMEOUT naming the rank waited for; CT_ERR_SHAPE for a
  *   dtype that cannot be reduced; CT_ERR_RANGE for a negative count or a rank outside the group. After ERR_PEER or
  *   ERR_TIMEOUT the world is broken: every further call of all its groups fails with that error, here and, since our

@@ -149,10 +149,11 @@ ct_status cti_trainer_open_device(cti_trainer *t, ct_err *err)
     cti_str told = {.alloc = t->alloc};
     int32_t n = 0, index = 0;
     ct_status st = is_auto ? find_best(t, &n, &told, err) : find_kind(t, root->device, &n, err);
-    if (t->mesh.world_size > 1) { /* a rank that fails here is not waited for: the launcher ends the others */
-        const char *name = st == CT_OK ? t->backend->name : "none";
-        const ct_status same = st == CT_OK ? ct_comm_check_same(t->world, name, strlen(name), "what --device auto takes (npu or cpu names it)", err) : st;
-        st = st == CT_OK ? same : st;
+    if (st == CT_OK && t->mesh.world_size > 1) { /* a rank that failed is not waited for: the launcher ends the others */
+        st = ct_comm_check_same(t->world, t->backend->name, strlen(t->backend->name), "what --device auto takes (npu or cpu names it)", err);
+        if (st != CT_OK && err != NULL) {
+            ct_err_prefix(err, "this rank took '%s'%s%s", t->backend->name, told.len > 0 ? ", " : "", cti_str_text(&told));
+        }
     }
     if (st == CT_OK) {
         st = choose_index(t, n, &index, err);

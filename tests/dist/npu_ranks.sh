@@ -128,6 +128,10 @@ says 1 "507010 \\(the device's heartbeat is lost\\)"
 faulty 75 1 FAKE_CANN_MEMORY=100
 says 1 'EI0011.*lower HCCL_BUFFSIZE'
 
+faulty 2 2 ASCEND_HOME_PATH=/nowhere
+says 0 "this rank took 'npu': what --device auto takes .* rank 1 and rank 0 differ"
+says 1 "this rank took 'cpu', not npu: .*no CANN"
+
 # A rank that is killed: the launcher ends the other, and one line says who it was.
 rc=0
 ASCEND_RT_VISIBLE_DEVICES=0,1 FAKE_CANN_TIME_SCALE=1 timeout 120 "$bin" run --nproc_per_node=2 --rdzv_endpoint=localhost:0 --tee 3 -m torchtitan.train "${small[@]}" \

@@ -213,9 +213,46 @@ static void test_pack(void **state)
     cti_str_deinit(&b);
 }
 
+/* Calls of a device end together: those that were begun and have not ended; also where the ring went round since. */
+static void test_enqueued(void **state)
+{
+    (void)state;
+    const int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    cti_recorder *r = make(0, 2, fd, 8, "");
+    const int g = cti_recorder_add_group(r, "dp_shard", 5, pair, 2, 0);
+    uint64_t ids[12];
+    cti_flight_rank f = {.rank = 0};
+    for (uint64_t i = 1; i <= 4; i++) {
+        ids[i] = cti_recorder_begin(r, g, CT_COMM_ALL_GATHER, i, 8, CT_DTYPE_F32, -1);
+        cti_recorder_start(r, ids[i]);
+    }
+    cti_recorder_end(r, ids[2], true);
+    cti_recorder_end_from(r, ids[2], true);
+    assert_true(cti_flight_read_memory(fd, &f));
+    assert_int_equal(f.op.number, 1); /* before the first: still on its way */
+    cti_recorder_end_from(r, ids[1], true);
+    assert_true(cti_flight_read_memory(fd, &f));
+    assert_int_equal(f.op.number, 4);
+    assert_int_equal(f.op.state, CTI_RECORD_COMPLETED);
+    for (uint64_t i = 5; i <= 11; i++) {
+        ids[i] = cti_recorder_begin(r, g, CT_COMM_ALL_GATHER, i, 8, CT_DTYPE_F32, -1);
+        cti_recorder_start(r, ids[i]);
+    }
+    assert_true(cti_flight_read_memory(fd, &f));
+    assert_int_equal(f.op.number, 5);
+    cti_recorder_end_from(r, ids[1], false); /* 1 to 3 are gone */
+    assert_true(cti_flight_read_memory(fd, &f));
+    assert_int_equal(f.op.number, 5); /* the oldest that is not complete: all of them failed */
+    assert_int_equal(f.op.state, CTI_RECORD_FAILED);
+    cti_recorder_end_from(r, 0, true); /* nothing was enqueued */
+    cti_recorder_end_from(NULL, 1, true);
+    cti_recorder_destroy(&r);
+    (void)close(fd);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ring), cmocka_unit_test(test_memory), cmocka_unit_test(test_verdict),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ring), cmocka_unit_test(test_enqueued), cmocka_unit_test(test_memory), cmocka_unit_test(test_verdict),
                                        cmocka_unit_test(test_pack)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
