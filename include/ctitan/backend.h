@@ -52,6 +52,12 @@ typedef struct ct_kernel {
     void (*release)(void *device, void *state);
 } ct_kernel;
 
+/* One kernel of a registered op (ct_op.kernels). */
+typedef struct ct_op_kernel {
+    const char *backend; /* "cpu", "ref", "npu": its name; "ctitan plan" for a device that is not here needs none */
+    ct_kernel kernel;
+} ct_op_kernel;
+
 typedef struct ct_device_facts {
     char name[128];        /* "AMD EPYC" */
     char type[16];         /* "CPU", "CUDA", "NPU" as log lines say it */
@@ -86,6 +92,7 @@ typedef struct ct_backend {
     ct_status (*event_record)(void *device, int32_t event, void *stream, ct_err *err);
     /* What is enqueued on stream from now on waits for the event's last record before this call. */
     ct_status (*stream_wait)(void *device, void *stream, int32_t event, ct_err *err);
+    const ct_kernel *any; /* for registered ops that bring no kernel for this backend; NULL: they cannot run here (all but null) */
 } ct_backend;
 
 #ifdef __cplusplus

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,6 +39,25 @@ int ct_dtype_is_float(ct_dtype dtype);
 double ct_dtype_unit_roundoff(ct_dtype dtype); /* 2^-mantissa_bits; 0 for integers */
 /* Returns 0 and leaves *out alone where the name is none of ours; accepts our, torch's and safetensors' names. */
 int ct_dtype_parse(const char *name, ct_dtype *out_dtype);
+
+/* bfloat16 = the upper half of a float; rounding to nearest, ties to even; NaN stays NaN. */
+static inline float ct_bf16_to_f32(uint16_t h)
+{
+    uint32_t bits = (uint32_t)h << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+static inline uint16_t ct_f32_to_bf16(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) {
+        return (uint16_t)((bits >> 16) | 0x40u);
+    }
+    bits += 0x7fffu + ((bits >> 16) & 1u);
+    return (uint16_t)(bits >> 16);
+}
 
 #ifdef __cplusplus
 }

@@ -80,7 +80,8 @@ enum {
     CT_SET_PLAN = 1,   /* changes the plan: enters its hash, must agree on all ranks */
     CT_SET_HIDDEN = 2, /* not on the command line (but printed, saved, overridable) */
     CT_SET_EXCLUSIVE_LOW = 4, /* `low` itself is out of range */
-    CT_SET_REPEATED = 8       /* TOKENS of a command's options: one word each time the option is given */
+    CT_SET_REPEATED = 8,      /* TOKENS of a command's options: one word each time the option is given */
+    CT_SET_PLUGIN = 16        /* CHOICE: takes "<plug-in>.<name>" as well */
 };
 
 typedef struct ct_field {
@@ -101,7 +102,7 @@ typedef struct ct_field {
 #define CT_FIELD_ROW_IN(type, name_, KIND, def, low_, high_, choices_, unit_, flags_, refusal_, help_)              \
     {#name_, CT_FIELD_##KIND, offsetof(type, name_), def, low_, high_, choices_, unit_, flags_, refusal_, help_},
 
-/* Sets every field of `values` from its default text. CT_ASSERTs that the defaults parse (our own tables). */
+/* Sets every field of `values` from its default text. ERR_STATE for a table whose default does not parse. */
 CT_MUST_CHECK ct_status ct_fields_default(const ct_field *fields, size_t n, void *values, ct_arena *arena, ct_err *err);
 /* Parses tokens[0..n_tokens) into one field, range-checked. n_tokens is 1 except for STR_LISTS, *_LIST and TOKENS. On failure
  * ERR_USAGE with "'<tokens>' is no <kind> …" or the bounds; the field is unchanged. */

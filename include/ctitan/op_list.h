@@ -35,25 +35,38 @@ enum {
 /* An id whose row another rank holds (local_ids). */
 #define CT_ID_ELSEWHERE (-101)
 
-/* How an op's placements follow on one mesh axis; the shard pass asks this, never the op's id. */
+/* How an op's placements follow on one mesh axis; the shard pass asks this, never the op's id. X(NAME, name, how) */
+/* clang-format off */
+#define CT_SHARD_LIST(X) \
+    X(ELEMENT,    element,    "all inputs of equal placement; outputs the same") \
+    X(ROWS,       rows,       "dim 0 of every input that is no parameter may be sharded, parameters replicated; outputs follow dim 0") \
+    X(RESHAPE,    reshape,    "as rows; a sharded dim goes to the output's dim with as many elements before it") \
+    X(HEADS,      heads,      "as rows; or the heads of inputs that have them (dim -2 of those with 3 dims or more) are sharded, and those of " \
+                              "outputs follow: dim -2, the last of outputs with fewer dims") \
+    X(PRODUCT,    product,    "a product with the parameter at input 1 (x w^T): as rows; w sharded on dim 0: the output's last dim is; w on " \
+                              "dim 1 and the input's last dim: the output is partial") \
+    X(LOOKUP,     lookup,     "input 0 a parameter, input 1 ids: as rows; the parameter sharded on dim 0: the output is partial") \
+    X(LOSS,       loss,       "as rows; output 0 (the loss) is partial, output 1 follows rows, output 2 is partial; input 1, a parameter, may be " \
+                              "sharded on dim 0") \
+    X(REPLICATED, replicated, "every input replicated (scalars, states, optimizer)") \
+    X(COLLECTIVE, collective, "made by the shard pass itself") \
+    X(HALVES,     halves,     "as rows; or each half of the last dim of the only input is sharded, and with them the output's last dim")
+/* clang-format on */
 typedef enum ct_shard_class {
-    CT_SHARD_ELEMENT,    /* all inputs of equal placement; outputs the same */
-    CT_SHARD_ROWS,       /* dim 0 of every non-parameter input may be sharded, parameters replicated; outputs follow dim 0 */
-    CT_SHARD_RESHAPE,    /* as ROWS; a sharded dim goes to the output's dim with as many elements before it */
-    CT_SHARD_HEADS,      /* as ROWS; or the heads of inputs that have them (dim -2 of those with 3 dims or more) are sharded, and those of
-                            outputs follow: dim -2, the last of outputs with fewer dims */
-    CT_SHARD_PRODUCT,    /* a product with the parameter at input 1 (x w^T): as ROWS; w sharded on dim 0: the output's last dim is; w on
-                            dim 1 and the input's last dim: the output is partial */
-    CT_SHARD_LOOKUP,     /* input 0 a parameter, input 1 ids: as ROWS; the parameter sharded on dim 0: the output is partial */
-    CT_SHARD_LOSS,       /* as ROWS; output 0 (the loss) is partial, output 1 follows rows, output 2 is partial; input 1, a parameter, may be
-                            sharded on dim 0 */
-    CT_SHARD_REPLICATED, /* every input replicated (scalars, states, optimizer) */
-    CT_SHARD_COLLECTIVE, /* made by the shard pass itself */
-    CT_SHARD_HALVES      /* as ROWS; or each half of the last dim of the only input is sharded, and with them the output's last dim */
+#define CT_SHARD_ENUM(NAME, name, how) CT_SHARD_##NAME,
+    CT_SHARD_LIST(CT_SHARD_ENUM)
+#undef CT_SHARD_ENUM
+        CT_SHARD_COUNT
 } ct_shard_class;
 
-/* Tolerance class of a backend's kernel against ref: EXACT bits, REORDERED sums, APPROXIMATE functions (exp, rsqrt). */
-typedef enum ct_tolerance { CT_TOL_EXACT, CT_TOL_REORDERED, CT_TOL_APPROXIMATE } ct_tolerance;
+/* Tolerance class of a backend's kernel against ref. X(NAME, name, what) */
+#define CT_TOLERANCE_LIST(X) X(EXACT, exact, "bits") X(REORDERED, reordered, "sums") X(APPROXIMATE, approximate, "functions (exp, rsqrt)")
+typedef enum ct_tolerance {
+#define CT_TOL_ENUM(NAME, name, what) CT_TOL_##NAME,
+    CT_TOLERANCE_LIST(CT_TOL_ENUM)
+#undef CT_TOL_ENUM
+        CT_TOL_COUNT
+} ct_tolerance;
 
 /* X(name, n_in_min, n_in_max, n_out, flags, shard class, tolerance, attrs list macro)     n_out -1: as many as attrs say
  *

@@ -19,9 +19,13 @@ typedef ct_status (*ct_shape_fn)(const ct_graph *graph, const ct_value *const *i
 /* Floating-point operations of one run (multiply and add count as two); bytes are made from the shapes by the caller. */
 typedef double (*ct_flops_fn)(const ct_value *const *in, int32_t n_in, const void *attrs);
 
+/* Emits the nodes of a node's gradient (ctitan/gradient.h). */
+typedef struct ct_grad_ctx ct_grad_ctx;
+typedef ct_status (*ct_gradient_fn)(ct_grad_ctx *ctx, const ct_node *node, ct_err *err);
+
 typedef struct ct_op {
-    const char *name;
-    int32_t id;
+    const char *name; /* "matmul"; of a plug-in: "<plug-in>.<name>" */
+    int32_t id;       /* given by registration to rows of plug-ins */
     int32_t n_in_min, n_in_max, n_out;
     uint32_t flags;          /* CT_OP_* */
     ct_shard_class shard;
@@ -31,11 +35,20 @@ typedef struct ct_op {
     size_t attrs_bytes;
     ct_shape_fn shape;
     ct_flops_fn flops; /* NULL: none worth counting */
+    const int32_t *alias; /* of UPDATE and VIEW ops, n_out long: the input whose memory each output is, -1: its own; NULL: input 0 for all */
+    /* Rows of plug-ins; the built-in ones have theirs in autodiff and in the tables of backends. */
+    ct_gradient_fn gradient;  /* NULL: no_gradient */
+    const char *no_gradient;  /* why there is none; NULL where there is one */
+    bool gradient_takes_all;  /* every output may carry a gradient, not only output 0 */
+    const struct ct_op_kernel *kernels; /* ctitan/backend.h: at most one a backend */
+    int32_t n_kernels;
 } ct_op;
 
-/* The row of an op; NULL for an unknown id. */
+/* The row of an op, built in or registered; NULL for an unknown id. */
 const ct_op *ct_op_row(int32_t id);
 const ct_op *ct_op_find(const char *name);
+const char *ct_shard_class_name(ct_shard_class shard);
+const char *ct_tolerance_name(ct_tolerance tolerance);
 /* Outputs of a node of this op with these attributes (rows with n_out -1). */
 int32_t ct_op_n_out(const ct_op *op, const void *attrs);
 /* For CT_OP_UPDATE and CT_OP_VIEW ops: which input output `out` aliases, and at which element offset; -1: none. */

@@ -7,8 +7,8 @@
 #include "ops/ops.h"
 
 typedef struct grad_row {
-    cti_grad_rule rule; /* NULL: why_not */
-    bool takes_all;     /* every output may carry a gradient, not only output 0 */
+    ct_gradient_fn rule; /* NULL: why_not */
+    bool takes_all;      /* every output may carry a gradient, not only output 0 */
     const char *why_not;
 } grad_row;
 
@@ -17,7 +17,13 @@ enum { OUTS_FIRST, OUTS_ALL };
 #define NONE(op, reason) [CT_OP_##op] = {.why_not = (reason)},
 static const grad_row rows[CT_OP_COUNT] = {CTI_GRAD_LIST(GRAD, NONE)};
 
-struct cti_grad_ctx {
+/* Of an op that there is. */
+static grad_row row_of(const ct_op *op)
+{
+    return op->id < CT_OP_COUNT ? rows[op->id] : (grad_row){op->gradient, op->gradient_takes_all, op->no_gradient};
+}
+
+struct ct_grad_ctx {
     ct_graph *graph;
     ct_value_id loss;
     int32_t n_values;   /* of the forward graph: the length of the arrays */
@@ -35,32 +41,35 @@ static const char *op_name(const ct_node *node)
 
 const char *cti_grad_why_not(int32_t op)
 {
-    return op >= 0 && op < CT_OP_COUNT ? rows[op].why_not : NULL;
+    const ct_op *row = ct_op_row(op);
+    return row != NULL ? row_of(row).why_not : NULL;
 }
 
-ct_graph *cti_grad_graph(const cti_grad_ctx *ctx)
+ct_graph *ct_grad_graph(const ct_grad_ctx *ctx)
 {
     return ctx->graph;
 }
 
-bool cti_grad_is_wanted(const cti_grad_ctx *ctx, ct_value_id value)
+bool ct_grad_is_wanted(const ct_grad_ctx *ctx, ct_value_id value)
 {
     return value >= 0 && value < ctx->n_values && ctx->is_wanted[value];
 }
 
-bool cti_grad_is_root(const cti_grad_ctx *ctx, const ct_node *node)
+bool cti_grad_is_root(const ct_grad_ctx *ctx, const ct_node *node)
 {
     return node->n_out > 0 && node->out[0] == ctx->loss;
 }
 
-ct_value_id cti_grad_output_as_made(const cti_grad_ctx *ctx, const ct_node *node, int32_t out)
+ct_value_id cti_grad_output_as_made(const ct_grad_ctx *ctx, const ct_node *node, int32_t out)
 {
     return ctx->grads[node->out[out]];
 }
 
-ct_status cti_grad_output(cti_grad_ctx *ctx, const ct_node *node, int32_t out, ct_value_id *out_grad,
-                          ct_err *err)
+ct_status ct_grad_output(ct_grad_ctx *ctx, const ct_node *node, int32_t out, ct_value_id *out_grad, ct_err *err)
 {
+    if (out < 0 || out >= node->n_out) {
+        return CT_FAIL(err, CT_ERR_STATE, "its rule asks for the gradient of output %d of %d", (int)out, (int)node->n_out);
+    }
     const ct_value_id grad = ctx->grads[node->out[out]];
     if (grad == CT_NO_VALUE) {
         *out_grad = CT_NO_VALUE;
@@ -89,12 +98,16 @@ ct_status cti_grad_reshape_like(ct_graph *g, ct_value_id a, ct_value_id like, ct
     return ct_op_reshape(g, a, wanted.dims, wanted.ndim, out, err);
 }
 
-ct_status cti_grad_add(cti_grad_ctx *ctx, ct_value_id value, ct_value_id grad, ct_err *err)
+ct_status ct_grad_add(ct_grad_ctx *ctx, ct_value_id value, ct_value_id grad, ct_err *err)
 {
-    if (!cti_grad_is_wanted(ctx, value)) {
+    if (!ct_grad_is_wanted(ctx, value)) {
         return CT_OK;
     }
     ct_graph *g = ctx->graph;
+    if (grad < 0 || grad >= ct_graph_n_values(g)) {
+        return CT_FAIL(err, CT_ERR_STATE, "its rule gives value %d, which does not exist, as the gradient of value %%%d '%s'", (int)grad, (int)value,
+                       ct_graph_value_c(g, value)->name);
+    }
     if (!cti_same_dims(ct_graph_value_c(g, value), ct_graph_value_c(g, grad))) {
         return CT_FAIL(err, CT_ERR_STATE, "the rule made a gradient of other dims for value %%%d '%s'",
                        (int)value, ct_graph_value_c(g, value)->name);
@@ -118,7 +131,7 @@ static bool is_float(const ct_graph *g, ct_value_id id)
     return ct_dtype_is_float(ct_graph_value_c(g, id)->dtype) != 0;
 }
 
-static ct_status check_wrt(const cti_grad_ctx *ctx, const ct_value_id *wrt, int32_t n_wrt, ct_err *err)
+static ct_status check_wrt(const ct_grad_ctx *ctx, const ct_value_id *wrt, int32_t n_wrt, ct_err *err)
 {
     for (int32_t i = 0; i < n_wrt; i++) {
         if (wrt[i] < 0 || wrt[i] >= ctx->n_values) {
@@ -134,7 +147,7 @@ static ct_status check_wrt(const cti_grad_ctx *ctx, const ct_value_id *wrt, int3
 }
 
 /* The loss has to be output 0 of linear_cross_entropy, read by nobody. out_pos: of its node in the order. */
-static ct_status check_root(const cti_grad_ctx *ctx, int32_t *out_pos, ct_err *err)
+static ct_status check_root(const ct_grad_ctx *ctx, int32_t *out_pos, ct_err *err)
 {
     const ct_graph *g = ctx->graph;
     if (ctx->loss < 0 || ctx->loss >= ctx->n_values) {
@@ -167,7 +180,7 @@ static ct_status check_root(const cti_grad_ctx *ctx, int32_t *out_pos, ct_err *e
 }
 
 /* Marks every float that depends on a wrt value, up to the root. */
-static void mark_wanted(cti_grad_ctx *ctx, const ct_value_id *wrt, int32_t n_wrt, int32_t root_pos)
+static void mark_wanted(ct_grad_ctx *ctx, const ct_value_id *wrt, int32_t n_wrt, int32_t root_pos)
 {
     const ct_graph *g = ctx->graph;
     for (int32_t i = 0; i < n_wrt; i++) {
@@ -178,7 +191,7 @@ static void mark_wanted(cti_grad_ctx *ctx, const ct_value_id *wrt, int32_t n_wrt
         bool depends = false;
         const bool is_helper = (ct_op_row(node->op)->flags & CT_OP_HELPER) != 0;
         for (int32_t i = 0; i < node->n_in && !depends && !is_helper; i++) {
-            depends = cti_grad_is_wanted(ctx, node->in[i]);
+            depends = ct_grad_is_wanted(ctx, node->in[i]);
         }
         for (int32_t i = 0; i < node->n_out && depends; i++) {
             ctx->is_wanted[node->out[i]] = is_float(g, node->out[i]);
@@ -187,10 +200,10 @@ static void mark_wanted(cti_grad_ctx *ctx, const ct_value_id *wrt, int32_t n_wrt
 }
 
 /* After its rule ran, every input that wants a gradient has to have got one. */
-static ct_status check_answered(const cti_grad_ctx *ctx, const ct_node *node, ct_err *err)
+static ct_status check_answered(const ct_grad_ctx *ctx, const ct_node *node, ct_err *err)
 {
     for (int32_t i = 0; i < node->n_in; i++) {
-        if (cti_grad_is_wanted(ctx, node->in[i]) && ctx->added_at[node->in[i]] != ctx->pos) {
+        if (ct_grad_is_wanted(ctx, node->in[i]) && ctx->added_at[node->in[i]] != ctx->pos) {
             return CT_FAIL(err, CT_ERR_UNSUPPORTED, "it has no gradient for input %d, value %%%d '%s'",
                            (int)i, (int)node->in[i], ct_graph_value_c(ctx->graph, node->in[i])->name);
         }
@@ -198,27 +211,28 @@ static ct_status check_answered(const cti_grad_ctx *ctx, const ct_node *node, ct
     return CT_OK;
 }
 
-static ct_status apply_rule(cti_grad_ctx *ctx, const ct_node *node, ct_err *err)
+static ct_status apply_rule(ct_grad_ctx *ctx, const ct_node *node, ct_err *err)
 {
-    if (ct_op_row(node->op) == NULL) {
+    const ct_op *op = ct_op_row(node->op);
+    if (op == NULL) {
         return CT_FAIL(err, CT_ERR_UNSUPPORTED, "op %d has no gradient rule", (int)node->op);
     }
-    const grad_row *row = &rows[node->op];
-    if (row->rule == NULL) {
-        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "it has no gradient rule: %s", row->why_not);
+    const grad_row row = row_of(op);
+    if (row.rule == NULL) {
+        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "it has no gradient rule: %s", row.why_not);
     }
-    for (int32_t i = 1; i < node->n_out && !row->takes_all; i++) {
+    for (int32_t i = 1; i < node->n_out && !row.takes_all; i++) {
         if (ctx->grads[node->out[i]] != CT_NO_VALUE) {
             return CT_FAIL(err, CT_ERR_UNSUPPORTED,
                            "its output %d carries a gradient; its rule takes that of output 0 alone", (int)i);
         }
     }
     CT_TRY(ct_graph_set_scope(ctx->graph, node->scope, err));
-    CT_TRY(row->rule(ctx, node, err));
+    CT_TRY(row.rule(ctx, node, err));
     return check_answered(ctx, node, err);
 }
 
-static ct_status walk(cti_grad_ctx *ctx, int32_t root_pos, ct_err *err)
+static ct_status walk(ct_grad_ctx *ctx, int32_t root_pos, ct_err *err)
 {
     ct_graph *g = ctx->graph;
     for (int32_t pos = root_pos; pos >= 0; pos--) {
@@ -229,7 +243,7 @@ static ct_status walk(cti_grad_ctx *ctx, int32_t root_pos, ct_err *err)
             is_reached = ctx->grads[node->out[i]] != CT_NO_VALUE;
         }
         for (int32_t i = 0; i < node->n_in && !is_asked; i++) {
-            is_asked = cti_grad_is_wanted(ctx, node->in[i]);
+            is_asked = ct_grad_is_wanted(ctx, node->in[i]);
         }
         if (!is_reached || !is_asked) {
             continue; /* a wrt value may be made by a node that nobody asks */
@@ -244,7 +258,7 @@ static ct_status walk(cti_grad_ctx *ctx, int32_t root_pos, ct_err *err)
     return CT_OK;
 }
 
-static ct_status differentiate(cti_grad_ctx *ctx, const ct_value_id *wrt, int32_t n_wrt, ct_err *err)
+static ct_status differentiate(ct_grad_ctx *ctx, const ct_value_id *wrt, int32_t n_wrt, ct_err *err)
 {
     int32_t root_pos = -1;
     CT_TRY(check_root(ctx, &root_pos, err));
@@ -271,7 +285,7 @@ ct_status ct_autodiff(ct_graph *g, ct_value_id loss, const ct_value_id *wrt, int
                       ct_value_id *out_grads, ct_err *err)
 {
     const ct_alloc *alloc = ct_graph_allocator(g);
-    cti_grad_ctx ctx = {.graph = g, .loss = loss, .n_values = ct_graph_n_values(g)};
+    ct_grad_ctx ctx = {.graph = g, .loss = loss, .n_values = ct_graph_n_values(g)};
     ctx.is_wanted = CT_NEW_ARRAY(alloc, bool, ctx.n_values, err);
     ctx.grads = CT_NEW_ARRAY(alloc, ct_value_id, ctx.n_values, err);
     ctx.added_at = CT_NEW_ARRAY(alloc, int32_t, ctx.n_values, err);

@@ -19,10 +19,10 @@ static void insert(part *parts, int32_t n, part p)
     parts[at] = p;
 }
 
-ct_status cti_rule_flat_split(cti_grad_ctx *ctx, const ct_node *node, ct_err *err)
+ct_status cti_rule_flat_split(ct_grad_ctx *ctx, const ct_node *node, ct_err *err)
 {
     const ct_attrs_flat_split *attrs = node->attrs;
-    ct_graph *g = cti_grad_graph(ctx);
+    ct_graph *g = ct_grad_graph(ctx);
     const size_t n_views = (size_t)node->n_out;
     part *parts = ct_arena_alloc(ct_graph_arena(g), n_views * sizeof *parts, err);
     ct_value_id *in = ct_arena_alloc(ct_graph_arena(g), n_views * sizeof *in, err);
@@ -33,7 +33,7 @@ ct_status cti_rule_flat_split(cti_grad_ctx *ctx, const ct_node *node, ct_err *er
     int32_t n = 0;
     for (int32_t i = 0; i < node->n_out; i++) {
         ct_value_id dy;
-        CT_TRY(cti_grad_output(ctx, node, i, &dy, err));
+        CT_TRY(ct_grad_output(ctx, node, i, &dy, err));
         if (dy != CT_NO_VALUE) {
             insert(parts, n, (part){.offset = attrs->offsets.items[i], .grad = dy});
             n++;
@@ -48,5 +48,5 @@ ct_status cti_rule_flat_split(cti_grad_ctx *ctx, const ct_node *node, ct_err *er
                                        .total = ct_graph_value_c(g, node->in[0])->dims[0]};
     ct_value_id dflat;
     CT_TRY(ct_op_emit(g, CT_OP_flat_concat, &back, in, n, &dflat, err));
-    return cti_grad_add(ctx, node->in[0], dflat, err);
+    return ct_grad_add(ctx, node->in[0], dflat, err);
 }

@@ -39,10 +39,12 @@ CT_MUST_CHECK ct_status ct_kernel_find(const ct_backend *backend, int32_t op, ct
 ct_dtype cti_node_dtype(const ct_graph *graph, const ct_node *node);
 ct_dtype cti_launch_dtype(const ct_launch *launch);
 
-/* Name of a built-in op; "op <id>" is the caller's for ids from CT_OP_COUNT on: NULL. */
+/* The row of an op, built in or registered, whose `run` may be NULL; NULL: an op that is not there, or has none for this backend. */
+const ct_kernel *cti_backend_kernel(const ct_backend *backend, int32_t op);
+/* Name of an op; NULL for one that is not there. */
 const char *cti_backend_op_name(int32_t op);
 
-/* One line per op, one column per backend: its dtypes, or "-" with the reason below the table. */
+/* One line per op, registered ones too, one column per backend: its dtypes, or "-" with the reason below the table. */
 void ct_backend_matrix(const ct_backend *const *list, int32_t n, cti_str *out);
 
 #endif

@@ -3,15 +3,26 @@
 #include <string.h>
 
 #include "backend/backend.h"
+#include "ops/ops.h"
 
 const char *cti_backend_op_name(int32_t op)
 {
-    static const char *const names[] = {
-#define OP_NAME(name, ...) #name,
-        CT_OP_LIST(OP_NAME)
-#undef OP_NAME
-    };
-    return op >= 0 && op < CT_OP_COUNT ? names[op] : NULL;
+    const ct_op *row = ct_op_row(op);
+    return row != NULL ? row->name : NULL;
+}
+
+const ct_kernel *cti_backend_kernel(const ct_backend *backend, int32_t op)
+{
+    if (op >= 0 && op < CT_OP_COUNT) {
+        return &backend->kernels[op];
+    }
+    const ct_op *row = ct_op_row(op);
+    for (int32_t i = 0; row != NULL && i < row->n_kernels; i++) {
+        if (strcmp(row->kernels[i].backend, backend->name) == 0) {
+            return &row->kernels[i].kernel;
+        }
+    }
+    return row != NULL ? backend->any : NULL;
 }
 
 static ct_status check_functions(const ct_backend *b, ct_err *err)
@@ -50,6 +61,9 @@ ct_status ct_backend_check(const ct_backend *b, ct_err *err)
     if (n_of_device != 0 && n_of_device != 4) {
         return CT_FAIL(err, CT_ERR_PLUGIN, "backend '%s' has %d of device_count(), stream(), event_record() and stream_wait(): all or none are wanted",
                        b->name, n_of_device);
+    }
+    if (b->any != NULL && (b->any->run == NULL || b->any->dtypes == 0)) {
+        return CT_FAIL(err, CT_ERR_PLUGIN, "backend '%s': its kernel of registered ops has no %s", b->name, b->any->run == NULL ? "function" : "dtype");
     }
     for (int32_t op = 0; op < CT_OP_COUNT; op++) {
         const ct_kernel *k = &b->kernels[op];
@@ -98,13 +112,28 @@ static void dtype_names(uint32_t dtypes, char *buf, size_t size)
     }
 }
 
+/* Of an op that is not there, or whose plug-in has kernels for other backends. */
+static ct_status no_kernel(const ct_backend *backend, int32_t op, ct_err *err)
+{
+    const ct_op *row = ct_op_row(op);
+    if (row == NULL) {
+        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "backend '%s' has no kernel for op %d, which is neither built in nor registered", backend->name, (int)op);
+    }
+    char have[256] = "";
+    size_t len = 0;
+    for (int32_t i = 0; i < row->n_kernels && len < sizeof have; i++) {
+        const int added = snprintf(have + len, sizeof have - len, "%s%s", len > 0 ? ", " : "", row->kernels[i].backend);
+        len += added > 0 ? (size_t)added : 0;
+    }
+    return CT_FAIL(err, CT_ERR_UNSUPPORTED, "backend '%s' has no kernel for op %s: its plug-in brings some for %s", backend->name, row->name, have);
+}
+
 ct_status ct_kernel_find(const ct_backend *backend, int32_t op, ct_dtype f, const ct_kernel **out_kernel, ct_err *err)
 {
-    if (op < 0 || op >= CT_OP_COUNT) {
-        return CT_FAIL(err, CT_ERR_UNSUPPORTED, "backend '%s' has no kernel for op %d, which is not a built-in one", backend->name,
-                       (int)op);
+    const ct_kernel *k = cti_backend_kernel(backend, op);
+    if (k == NULL) {
+        return no_kernel(backend, op, err);
     }
-    const ct_kernel *k = &backend->kernels[op];
     if (k->run == NULL) {
         return CT_FAIL(err, CT_ERR_UNSUPPORTED, "backend '%s' has no kernel for op %s: %s", backend->name,
                        cti_backend_op_name(op), k->why_not);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The support matrix: what `ctitan ops` prints. */
+/* The support matrix: as text. */
 #include "backend/backend.h"
+#include "ops/ops.h"
 
 enum { NAME_COLUMNS = 27, BACKEND_COLUMNS = 30 };
 
 static void cell(const ct_kernel *kernel, cti_str *out)
 {
     const size_t begin = out->len;
-    if (kernel->run == NULL) {
+    if (kernel == NULL || kernel->run == NULL) {
         cti_str_add_char(out, '-');
     }
-    for (int d = 0; d < (int)CT_DTYPE_COUNT && kernel->run != NULL; d++) {
+    for (int d = 0; kernel != NULL && kernel->run != NULL && d < (int)CT_DTYPE_COUNT; d++) {
         if ((kernel->dtypes & (1u << d)) != 0) {
             cti_str_printf(out, "%s%s", out->len > begin ? " " : "", ct_dtype_name((ct_dtype)d));
         }
@@ -35,17 +36,23 @@ void ct_backend_matrix(const ct_backend *const *list, int32_t n, cti_str *out)
         cti_str_printf(out, "%-*s", BACKEND_COLUMNS, list[i]->name);
     }
     end_line(out);
-    for (int32_t op = 0; op < CT_OP_COUNT; op++) {
-        cti_str_printf(out, "%-*s", NAME_COLUMNS, cti_backend_op_name(op));
+    const int32_t n_ids = CT_OP_COUNT + CTI_MAX_REGISTERED_OPS;
+    for (int32_t op = 0; op < n_ids; op++) {
+        if (ct_op_row(op) == NULL) {
+            continue;
+        }
+        cti_str_printf(out, "%-*s ", NAME_COLUMNS - 1, cti_backend_op_name(op));
         for (int32_t i = 0; i < n; i++) {
-            cell(&list[i]->kernels[op], out);
+            cell(cti_backend_kernel(list[i], op), out);
         }
         end_line(out);
     }
     for (int32_t i = 0; i < n; i++) {
-        for (int32_t op = 0; op < CT_OP_COUNT; op++) {
-            if (list[i]->kernels[op].why_not != NULL) {
-                cti_str_printf(out, "%s: %s: %s\n", list[i]->name, cti_backend_op_name(op), list[i]->kernels[op].why_not);
+        for (int32_t op = 0; op < n_ids; op++) {
+            const ct_kernel *kernel = cti_backend_kernel(list[i], op);
+            if (ct_op_row(op) != NULL && (kernel == NULL || kernel->why_not != NULL)) {
+                cti_str_printf(out, "%s: %s: %s\n", list[i]->name, cti_backend_op_name(op),
+                               kernel != NULL ? kernel->why_not : "its plug-in brings no kernel for this backend");
             }
         }
     }

@@ -242,6 +242,11 @@ static ct_status parse_choice(const ct_field *field, const char *text, ct_arena 
             return CT_OK;
         }
     }
+    const char *dot = strrchr(text, '.');
+    if ((field->flags & CT_SET_PLUGIN) != 0 && dot != NULL && dot != text && dot[1] != '\0') {
+        *out = ct_arena_strdup(arena, text, err);
+        return *out != NULL ? CT_OK : CT_ERR_MEMORY;
+    }
     const char *all = "";
     for (size_t i = 0; i < n && all != NULL; i++) {
         all = ct_arena_printf(arena, err, "%s%s%s", all, i > 0 ? ", " : "", list[i]);
@@ -403,12 +408,57 @@ ct_status ct_fields_default(const ct_field *fields, size_t n, void *values, ct_a
     for (size_t i = 0; i < n; i++) {
         field_value value;
         memset(&value, 0, sizeof value);
-        const ct_status st = parse_default(&fields[i], arena, &value, err);
-        CT_ASSERT(st != CT_ERR_USAGE); /* a table whose default does not parse */
-        CT_TRY(st);
+        ct_err why = {0};
+        const ct_status st = parse_default(&fields[i], arena, &value, &why);
+        if (st != CT_OK) { /* but for memory: a table whose default does not parse */
+            return CT_FAIL(err, st == CT_ERR_USAGE ? CT_ERR_STATE : st, "the default of the field '%s': %s", fields[i].name, why.message);
+        }
         memcpy((char *)values + fields[i].offset, &value, value_sizes[fields[i].kind]);
     }
     return CT_OK;
+}
+
+static ct_status check_field(const ct_field *f, size_t values_bytes, ct_arena *arena, ct_err *err)
+{
+    static const char legal[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    const char *name = f->name != NULL ? f->name : "";
+    if (name[0] == '\0' || strspn(name, legal) != strlen(name)) {
+        return CT_FAIL(err, CT_ERR_RANGE, "the field '%.80s': wanted a name of small letters, digits and '_'", name);
+    }
+    if ((unsigned)f->kind >= CT_FIELD_KIND_COUNT) {
+        return CT_FAIL(err, CT_ERR_RANGE, "the field '%s' has kind %d, which does not exist", name, (int)f->kind);
+    }
+    if (f->default_text == NULL || f->low == NULL || f->high == NULL || f->choices == NULL || f->unit == NULL || f->help == NULL) {
+        return CT_FAIL(err, CT_ERR_RANGE, "the field '%s' lacks a text: its default, bounds, choices, unit and help may be \"\", not NULL", name);
+    }
+    if (f->offset > values_bytes || value_sizes[f->kind] > values_bytes - f->offset) {
+        return CT_FAIL(err, CT_ERR_RANGE, "the field '%s' lies in bytes %zu to %zu of %zu", name, f->offset, f->offset + value_sizes[f->kind], values_bytes);
+    }
+    field_value value;
+    ct_err why = {0};
+    memset(&value, 0, sizeof value);
+    const ct_status st = parse_default(f, arena, &value, &why);
+    return st == CT_OK ? CT_OK : CT_FAIL(err, st == CT_ERR_USAGE ? CT_ERR_RANGE : st, "the default of the field '%s': %s", name, why.message);
+}
+
+ct_status cti_fields_check(const ct_field *fields, int64_t n, size_t values_bytes, ct_err *err)
+{
+    ct_arena *arena = NULL;
+    CT_TRY(ct_arena_create(ct_alloc_system(), 0, &arena, err));
+    ct_status st = CT_OK;
+    for (int64_t i = 0; i < n && st == CT_OK; i++) {
+        st = check_field(&fields[i], values_bytes, arena, err);
+        for (int64_t k = 0; k < i && st == CT_OK; k++) {
+            const size_t begin = fields[i].offset, end = begin + value_sizes[fields[i].kind];
+            if (strcmp(fields[k].name, fields[i].name) == 0) {
+                st = CT_FAIL(err, CT_ERR_RANGE, "there are two fields '%s'", fields[i].name);
+            } else if (fields[k].offset < end && begin < fields[k].offset + value_sizes[fields[k].kind]) {
+                st = CT_FAIL(err, CT_ERR_RANGE, "the fields '%s' and '%s' lie upon each other", fields[k].name, fields[i].name);
+            }
+        }
+    }
+    ct_arena_destroy(&arena);
+    return st;
 }
 
 ct_status ct_field_set(const ct_field *field, void *values, const char *const *tokens, size_t n_tokens, ct_arena *arena,

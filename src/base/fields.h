@@ -19,6 +19,10 @@ CT_MUST_CHECK ct_status cti_field_split(const ct_field *field, const char *text,
 /* True for the kinds that take several tokens on the command line. */
 bool cti_field_is_variadic(const ct_field *field);
 
+/* A table that is not ours: names, kinds, texts that are there, values inside values_bytes and not upon each other, defaults that parse.
+ * ERR_RANGE naming the field and what is wrong with it. */
+CT_MUST_CHECK ct_status cti_fields_check(const ct_field *fields, int64_t n, size_t values_bytes, ct_err *err);
+
 /* Equal where '-' counts as '_'. */
 bool cti_name_eq(const char *a, const char *b);
 

@@ -9,6 +9,8 @@
 
 #include "ctitan/status.h"
 
+#include "ctitan/dtype.h"
+
 /* *out = a * b (or a + b). False where it does not fit; *out is then untouched. */
 static inline bool cti_mul_i64(int64_t a, int64_t b, int64_t *out)
 {
@@ -48,23 +50,13 @@ static inline int64_t cti_max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* bfloat16 = the upper half of a float; rounding to nearest, ties to even; NaN stays NaN. */
 static inline float cti_bf16_to_f32(uint16_t h)
 {
-    uint32_t bits = (uint32_t)h << 16;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
+    return ct_bf16_to_f32(h);
 }
 static inline uint16_t cti_f32_to_bf16(float f)
 {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) {
-        return (uint16_t)((bits >> 16) | 0x40u);
-    }
-    bits += 0x7fffu + ((bits >> 16) & 1u);
-    return (uint16_t)(bits >> 16);
+    return ct_f32_to_bf16(f);
 }
 float cti_f16_to_f32(uint16_t h);
 uint16_t cti_f32_to_f16(float f); /* nearest, ties to even; overflow gives infinity */

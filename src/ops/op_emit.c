@@ -4,6 +4,29 @@
 
 #include "ops/op_check.h"
 
+/* What the shape rule of a plug-in's row gave: dims that are dims, updates of the same elements that they alias. */
+static ct_status check_answer(const ct_op *op, const ct_value *const *in, int32_t n_in, const ct_value_spec *specs, ct_err *err)
+{
+    for (int32_t i = 0; i < op->n_out; i++) {
+        const ct_value_spec *s = &specs[i];
+        bool is_good = (unsigned)s->dtype < CT_DTYPE_COUNT && s->ndim >= 1 && s->ndim <= CT_MAX_NDIM;
+        for (int32_t d = 0; is_good && d < s->ndim; d++) {
+            is_good = s->dims[d] >= 1;
+        }
+        if (!is_good) {
+            return CT_FAIL(err, CT_ERR_SHAPE, "%s: its shape rule gives output %d no dtype and 1 to %d dims of at least 1", op->name, (int)i, CT_MAX_NDIM);
+        }
+        int64_t offset;
+        const int32_t from = ct_op_alias(op, NULL, i, &offset);
+        const ct_value *of = from >= 0 && from < n_in ? in[from] : NULL;
+        const ct_value like = {.ndim = s->ndim, .dims = {s->dims[0], s->dims[1], s->dims[2], s->dims[3], s->dims[4], s->dims[5]}};
+        if (from >= 0 && (of == NULL || of->dtype != s->dtype || !cti_same_dims(of, &like))) {
+            return CT_FAIL(err, CT_ERR_SHAPE, "%s: output %d overwrites input %d, its shape rule gives it another shape", op->name, (int)i, (int)from);
+        }
+    }
+    return CT_OK;
+}
+
 ct_status cti_op_infer(const ct_graph *graph, const ct_op *op, const void *attrs, const ct_value_id *in,
                        int32_t n_in, ct_value_spec *out_specs, ct_err *err)
 {
@@ -14,7 +37,7 @@ ct_status cti_op_infer(const ct_graph *graph, const ct_op *op, const void *attrs
                    : CT_FAIL(err, CT_ERR_SHAPE, "%s takes %d to %d inputs, not %d", op->name,
                              (int)op->n_in_min, (int)op->n_in_max, (int)n_in);
     }
-    const ct_value *few[16];
+    const ct_value *few[16] = {NULL};
     const ct_value **values = few;
     if (n_in > (int32_t)(sizeof few / sizeof few[0])) {
         values = CT_NEW_ARRAY(ct_graph_allocator(graph), const ct_value *, n_in, err);
@@ -35,8 +58,15 @@ ct_status cti_op_infer(const ct_graph *graph, const ct_op *op, const void *attrs
             values[i] = ct_graph_value_c(graph, in[i]);
         }
     }
+    const bool is_registered = op->id >= CT_OP_COUNT;
+    if (is_registered) {
+        memset(out_specs, 0, (size_t)op->n_out * sizeof *out_specs);
+    }
     if (st == CT_OK) {
         st = op->shape(graph, values, n_in, attrs, out_specs, err);
+    }
+    if (st == CT_OK && is_registered) {
+        st = check_answer(op, values, n_in, out_specs, err);
     }
     if (values != few) {
         ct_alloc_free(ct_graph_allocator(graph), values);
@@ -91,7 +121,9 @@ ct_status ct_op_emit(ct_graph *graph, int32_t op_id, const void *attrs, const ct
     if (op == NULL) {
         return CT_FAIL(err, CT_ERR_UNSUPPORTED, "%d is no op's id", (int)op_id);
     }
-    CT_ASSERT(op->attrs_bytes == 0 || attrs != NULL);
+    if (op->attrs_bytes > 0 && attrs == NULL) {
+        return CT_FAIL(err, CT_ERR_STATE, "%s wants attributes and is given none", op->name);
+    }
     const int32_t n_out = ct_op_n_out(op, attrs);
     if (n_out > CTI_OP_MAX_IN) {
         return CT_FAIL(err, CT_ERR_SHAPE, "%s: %d outputs; the most is %d", op->name, (int)n_out,

@@ -92,7 +92,10 @@ TABLE(CT_ATTRS_COLLECTIVE, ct_attrs_collective, ROW_COLLECTIVE)
                     .attrs_bytes = bytes_##list,                      \
                     .shape = cti_shape_##op},
 #define FLOPS(op) [CT_OP_##op].flops = cti_flops_##op,
-static const ct_op rows[CT_OP_COUNT] = {CT_OP_LIST(OP) CTI_FLOPS_LIST(FLOPS)};
+static const int32_t adamw_alias[] = {0, 2, 3};     /* p, m, v */
+static const int32_t momentum_alias[] = {0, -1};    /* m; d is a value of its own */
+#define ALIAS(op, list) [CT_OP_##op].alias = list,
+static const ct_op rows[CT_OP_COUNT] = {CT_OP_LIST(OP) CTI_FLOPS_LIST(FLOPS) ALIAS(adamw, adamw_alias) ALIAS(momentum, momentum_alias)};
 
 #define ARITY(op, n_min, n_max, ...) \
     static_assert((n_min) <= (n_max) && (n_max) <= CTI_OP_MAX_IN, #op ": arity");
@@ -100,7 +103,7 @@ CT_OP_LIST(ARITY)
 
 const ct_op *ct_op_row(int32_t id)
 {
-    return id >= 0 && id < CT_OP_COUNT ? &rows[id] : NULL;
+    return id >= 0 && id < CT_OP_COUNT ? &rows[id] : cti_op_registered(id);
 }
 
 const ct_op *ct_op_find(const char *name)
@@ -110,7 +113,27 @@ const ct_op *ct_op_find(const char *name)
             return &rows[i];
         }
     }
+    for (int32_t id = CT_OP_COUNT; id < CT_OP_COUNT + CTI_MAX_REGISTERED_OPS; id++) {
+        const ct_op *op = cti_op_registered(id);
+        if (op != NULL && strcmp(op->name, name) == 0) {
+            return op;
+        }
+    }
     return NULL;
+}
+
+const char *ct_shard_class_name(ct_shard_class shard)
+{
+    static const char *const names[] = {
+#define NAME(NAME_, name, how) #name,
+        CT_SHARD_LIST(NAME)};
+    return (unsigned)shard < CT_SHARD_COUNT ? names[shard] : "?";
+}
+
+const char *ct_tolerance_name(ct_tolerance tolerance)
+{
+    static const char *const names[] = {CT_TOLERANCE_LIST(NAME)};
+    return (unsigned)tolerance < CT_TOL_COUNT ? names[tolerance] : "?";
 }
 
 int32_t ct_op_n_out(const ct_op *op, const void *attrs)
@@ -125,13 +148,12 @@ int32_t ct_op_n_out(const ct_op *op, const void *attrs)
 
 int32_t ct_op_alias(const ct_op *op, const void *attrs, int32_t out, int64_t *out_offset)
 {
-    static const int32_t adamw_in[] = {0, 2, 3}; /* p, m, v */
     *out_offset = 0;
-    if ((op->flags & (CT_OP_VIEW | CT_OP_UPDATE)) == 0 || (op->id == CT_OP_momentum && out == 1)) { /* d is a value of its own */
+    if ((op->flags & (CT_OP_VIEW | CT_OP_UPDATE)) == 0) {
         return -1;
     }
     if (op->id == CT_OP_flat_split) {
         *out_offset = ((const ct_attrs_flat_split *)attrs)->offsets.items[out];
     }
-    return op->id == CT_OP_adamw ? adamw_in[out] : 0;
+    return op->alias != NULL ? op->alias[out] : 0;
 }

@@ -4,6 +4,7 @@
  *
  *   ctitan/op_list.h, ctitan/ops.h   the list, the row, the typed emitters (public)
  *   ops/op_table.c       rows and attribute tables, number of outputs, aliases
+ *   ops/op_register.c    rows of plug-ins
  *   ops/<family>_op.c    shape rules and FLOPs: embedding, matmul, elementwise, layout, rmsnorm, rope, sdpa,
  *                        loss, optimizer, flat, kv_append, collective
  *   ops/op_check.h       what shape rules are written with
@@ -31,6 +32,17 @@
                              const void *attrs, ct_value_spec *out_specs, ct_err *err);
 CT_OP_LIST(CTI_SHAPE_DECLARE)
 #undef CTI_SHAPE_DECLARE
+
+/* Rows of plug-ins: one table of the process, ids from CT_OP_COUNT on. A row is taken into it where cti_op_check finds nothing wrong; the same
+ * one again (a second registry of the process) is counted and keeps its id. What it points to must stay until it is released as often.
+ * ERR_RANGE for what is wrong with it, naming it, or a name that another row has; ERR_UNSUPPORTED where the table is full.
+ * Threads: any; but an id is only looked up by who registered it or was handed it later. */
+enum { CTI_MAX_REGISTERED_OPS = 256, CTI_REGISTERED_MAX_IN = 16, CTI_REGISTERED_MAX_OUT = 8 };
+CT_MUST_CHECK ct_status cti_op_register(const ct_op *row, int32_t *out_id, ct_err *err);
+void cti_op_release(int32_t id);
+/* NULL for an id that nobody holds. */
+const ct_op *cti_op_registered(int32_t id);
+CT_MUST_CHECK ct_status cti_op_check(const ct_op *row, ct_err *err);
 
 /* For kernels of optimizers: (begin, end, group) triples inside n elements, of groups that there are; ERR_RANGE names the op and the segment. */
 CT_MUST_CHECK ct_status cti_check_segments(const char *op, const ct_i64_list *segments, int64_t n_elements, int64_t n_groups, ct_err *err);

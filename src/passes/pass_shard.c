@@ -25,6 +25,7 @@ static bool follows_rows(const ct_op *op, bool all_sharded)
     case CT_SHARD_ELEMENT:
         return all_sharded;
     case CT_SHARD_REPLICATED:
+    case CT_SHARD_COUNT:
         break;
     }
     return false;
@@ -34,7 +35,7 @@ static bool follows_rows(const ct_op *op, bool all_sharded)
 static ct_status follow(ct_graph *g, const ct_node *node, int axis, ct_err *err)
 {
     const ct_op *op = ct_op_row(node->op);
-    int32_t n_sharded = 0;
+    int32_t n_sharded = 0, n_there = 0;
     for (int32_t i = 0; i < node->n_in; i++) {
         if (node->in[i] == CT_NO_VALUE) {
             continue;
@@ -47,11 +48,12 @@ static ct_status follow(ct_graph *g, const ct_node *node, int axis, ct_err *err)
                            op->name, i, ct_axis_name((ct_axis)axis));
         }
         n_sharded += kind == CT_PLACE_SHARD;
+        n_there++;
     }
     if (n_sharded == 0) {
         return CT_OK;
     }
-    if (!follows_rows(op, n_sharded == node->n_in)) {
+    if (!follows_rows(op, n_sharded == n_there)) {
         return CT_FAIL(err, CT_ERR_UNSUPPORTED, "node '%s' (%s) cannot be split along dim 0 on axis %s", node->scope,
                        op->name, ct_axis_name((ct_axis)axis));
     }

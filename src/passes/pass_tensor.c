@@ -212,9 +212,10 @@ static ct_status stream_out(tensor *t, const ct_node *node, ct_err *err)
 
 static ct_status place_product(tensor *t, ct_node *node, ct_err *err)
 {
-    const ct_attrs_matmul *a = node->attrs;
+    /* A product of a plug-in has no transposes among its attributes: it is x w^T. */
+    const ct_attrs_matmul *a = node->op < CT_OP_COUNT ? node->attrs : NULL;
     const ct_placement w = place_of(t, node->in[1]), x = place_of(t, node->in[0]);
-    if (w.kind == CT_PLACE_SHARD && (a->ta || !a->tb || node->n_in > 2)) {
+    if (w.kind == CT_PLACE_SHARD && ((a != NULL && (a->ta || !a->tb)) || node->n_in > 2)) {
         return cannot(t, node, "a cut parameter is wanted as x w^T", err);
     }
     if (w.kind == CT_PLACE_SHARD && w.dim == 0) {
@@ -386,7 +387,7 @@ static ct_status place_element(tensor *t, const ct_node *node, ct_err *err)
 {
     const ct_placement p = place_of(t, node->in[0]);
     for (int32_t i = 1; i < node->n_in; i++) {
-        if (!ct_placement_equal(p, place_of(t, node->in[i]))) {
+        if (node->in[i] != CT_NO_VALUE && !ct_placement_equal(p, place_of(t, node->in[i]))) {
             return cannot(t, node, "its inputs are placed differently", err);
         }
     }
@@ -423,6 +424,7 @@ static ct_status place_node(tensor *t, ct_node *node, ct_err *err)
         return place_element(t, node, err);
     case CT_SHARD_REPLICATED:
     case CT_SHARD_COLLECTIVE:
+    case CT_SHARD_COUNT:
         break;
     }
     for (int32_t i = 0; i < node->n_in; i++) {

@@ -19,10 +19,8 @@ static ct_status kernel_of(const ct_backend *backend, const ct_graph *g, const c
 
 size_t ct_runtime_workspace(const ct_backend *backend, const ct_node *node, const ct_launch *shapes_only)
 {
-    if (node->op >= CT_OP_COUNT || backend->kernels[node->op].workspace_bytes == NULL) {
-        return 0;
-    }
-    return backend->kernels[node->op].workspace_bytes(shapes_only);
+    const ct_kernel *kernel = cti_backend_kernel(backend, node->op);
+    return kernel != NULL && kernel->workspace_bytes != NULL ? kernel->workspace_bytes(shapes_only) : 0;
 }
 
 ct_status ct_runtime_check(const ct_backend *backend, const ct_graph *g, ct_err *err)

@@ -15,7 +15,7 @@
 #include "unit/base_test.h"
 
 #include "base/num.h"
-#include "ctitan/backend.h"
+#include "backend/backend.h"
 #include "ctitan/ops.h"
 
 typedef struct interp {
@@ -128,9 +128,9 @@ static inline void interp_node(interp *run, const ct_node *node)
         out[i] = run->tensors[node->out[i]];
     }
     ct_launch launch = {.in = in, .n_in = node->n_in, .out = out, .n_out = node->n_out, .attrs = node->attrs};
-    const ct_kernel *kernel = &run->backend->kernels[node->op];
-    if (kernel->run == NULL) {
-        fail_msg("%s has no kernel: %s", op->name, kernel->why_not);
+    const ct_kernel *kernel = cti_backend_kernel(run->backend, node->op);
+    if (kernel == NULL || kernel->run == NULL) {
+        fail_msg("%s has no kernel: %s", op->name, kernel == NULL ? "of a plug-in" : kernel->why_not);
     }
     const size_t need = kernel->workspace_bytes == NULL ? 0 : kernel->workspace_bytes(&launch);
     if (need > run->workspace_bytes) {

@@ -25,10 +25,9 @@ static const char intro[] =
     "  communication engine; *expensive* outputs are kept by selective checkpointing; a *matmul* is counted "
     "among its matmuls; *attention* reads q, k, v;\n"
     "  two runs of an *unordered* op may differ in bits; inputs of a *join* may lie in its output already.\n"
-    "- **sharding**: how placements follow: *element* (equal placements in and out), *rows* (dim 0), *reshape*, *heads* (rows, or the heads), "
-    "*product*\n"
-    "  and *lookup* (of a parameter that may be cut), *halves* (rows, or each half of the last dim), *loss* (rows in, a partial loss out),\n"
-    "  *replicated*, *collective* (made by the shard pass). `include/ctitan/op_list.h` says it whole.\n"
+    "- **sharding**: how placements follow on one mesh axis:\n"
+#define HOW(NAME, name, how) "  - *" #name "*: " how ";\n"
+    CT_SHARD_LIST(HOW)
     "- **class**: how a backend's kernel may differ from the reference: *exact* bits, *reordered* sums, "
     "*approximate* functions.\n"
     "- **gradient**: *yes*, or why not.\n"
@@ -77,10 +76,6 @@ static void add_attrs(cti_str *s, const ct_op *op)
 
 static void add_row(cti_str *s, const ct_op *op)
 {
-    static const char *const shards[] = {[CT_SHARD_ELEMENT] = "element", [CT_SHARD_ROWS] = "rows", [CT_SHARD_RESHAPE] = "reshape", [CT_SHARD_HEADS] = "heads",
-                                         [CT_SHARD_PRODUCT] = "product", [CT_SHARD_LOOKUP] = "lookup", [CT_SHARD_LOSS] = "loss",
-                                         [CT_SHARD_REPLICATED] = "replicated", [CT_SHARD_COLLECTIVE] = "collective", [CT_SHARD_HALVES] = "halves"};
-    static const char *const tolerances[] = {"exact", "reordered", "approximate"};
     cti_str_printf(s, "| `%s` | ", op->name);
     if (op->n_in_min == op->n_in_max) {
         cti_str_printf(s, "%d | ", (int)op->n_in_min);
@@ -96,7 +91,7 @@ static void add_row(cti_str *s, const ct_op *op)
     cti_str_add(s, " | ");
     add_flags(s, op->flags);
     const char *why_not = cti_grad_why_not(op->id);
-    cti_str_printf(s, " | %s | %s | %s |\n", shards[op->shard], tolerances[op->tolerance],
+    cti_str_printf(s, " | %s | %s | %s |\n", ct_shard_class_name(op->shard), ct_tolerance_name(op->tolerance),
                    why_not == NULL ? "yes" : why_not);
 }
 

@@ -22,6 +22,7 @@ static ct_status run_nothing(const ct_launch *launch, ct_err *err)
 
 #define NULL_ROW(name, ...) [CT_OP_##name] = {.run = run_nothing, .dtypes = NULL_DTYPES},
 static const ct_kernel NULL_KERNELS[] = {CT_OP_LIST(NULL_ROW)};
+static const ct_kernel NULL_ANY = {.run = run_nothing, .dtypes = NULL_DTYPES};
 
 static ct_status device_open(const ct_alloc *alloc, int32_t index, void **out_device, ct_err *err)
 {
@@ -113,6 +114,7 @@ static const ct_backend NULL_BACKEND = {
     .copy_to_device = copy_to_device,
     .copy_to_host = copy_to_host,
     .synchronize = synchronize,
+    .any = &NULL_ANY,
 };
 
 const ct_backend *ct_backend_null(void)
