@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include <ctitan/component.h>
+#include <ctitan/plugin.h>
 
 /* Copies the node with its fields and sets one of them. The copy is of the same class, so that it builds the same ops. */
 static ct_status wide_eps(ct_tree *tree, ct_component *matched, const char *args_json, ct_component **out, ct_err *err)

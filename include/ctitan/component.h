@@ -193,24 +193,15 @@ void ct_registry_destroy(ct_registry **registry);
 /* refusal: not NULL where the name exists upstream but not here yet; using it then fails with this reason. */
 CT_MUST_CHECK ct_status ct_registry_add_config(ct_registry *registry, const char *module, const char *config,
                                                ct_config_fn make, const char *refusal, ct_err *err);
+/* A registry function that is another one with changes. `change` sets fields (ct_component_set with CT_SOURCE_REGISTRY) or replaces parts of
+ * the tree that the base made; where it changes the sizes of the model (fields of model_spec), the model's parts are built anew after it. */
+typedef ct_status (*ct_change_fn)(ct_tree *tree, ct_component *root, ct_err *err);
+CT_MUST_CHECK ct_status ct_registry_add_variant(ct_registry *registry, const char *module, const char *config, const char *base_module,
+                                                const char *base_config, ct_change_fn change, ct_err *err);
 CT_MUST_CHECK ct_status ct_registry_add_override(ct_registry *registry, const ct_override *override_row, ct_err *err);
+/* ERR_RANGE naming the class and what is wrong with its table of fields, or that its name is taken. Not copied. */
 CT_MUST_CHECK ct_status ct_registry_add_class(ct_registry *registry, const ct_class *cls, ct_err *err);
 const ct_class *ct_registry_class(const ct_registry *registry, const char *name);
-
-/* ---- plug-ins --------------------------------------------------------------------------------------------------- */
-
-#define CT_PLUGIN_ABI 1
-/* The one symbol of a plug-in `<name>.so`. Everything it registers is named "<name>.…". It runs under a registry transaction:
- * where it fails, the registry is as before. */
-typedef struct ct_plugin_info {
-    uint32_t abi; /* CT_PLUGIN_ABI */
-    uint32_t size_bytes; /* sizeof(ct_plugin_info) */
-    const char *name;
-    const char *version;
-    ct_status (*setup)(ct_registry *registry, ct_err *err);
-} ct_plugin_info;
-#define CT_PLUGIN_ENTRY "ct_plugin_entry"
-typedef const ct_plugin_info *(*ct_plugin_entry_fn)(void);
 
 #ifdef __cplusplus
 }

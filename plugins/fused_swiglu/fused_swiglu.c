@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "ctitan/component.h"
+#include "ctitan/plugin.h"
 #include "ctitan/ops.h"
 
 typedef struct swiglu_values {

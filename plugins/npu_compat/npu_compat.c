@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ctitan/component.h"
+#include "ctitan/plugin.h"
 #include "ctitan/ops.h"
 
 /* The fields of GQAttention that a derived component copies by name. */

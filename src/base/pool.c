@@ -3,6 +3,7 @@
  * is left to take and waits only for those inside. So a worker that comes late, because it slept or the core was another
  * process's, costs nothing: the others have done its part. */
 #include "base/pool.h"
+#include "ctitan/parallel.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -346,4 +347,14 @@ const char *cti_pool_describe(char *buf, size_t size)
     const int n = cti_pool_threads();
     (void)snprintf(buf, size, "%d thread%s (%s)", n, n == 1 ? "" : "s", settings.why);
     return buf;
+}
+
+int ct_parallel_threads(void)
+{
+    return cti_pool_threads();
+}
+
+void ct_parallel_for(int64_t n, int64_t grain, ct_parallel_fn fn, void *ctx)
+{
+    cti_pool_run(n, grain, fn, ctx);
 }

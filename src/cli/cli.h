@@ -3,7 +3,7 @@
  * name, and returns the program's exit code: 0 done, 1 failed, 2 bad command line or settings, 75 worth retrying.
  *
  *   main.c   the list of commands            cmd_train.c   train                cmd_run.c   run (the launcher)
- *   cmd_config.c  cmd_data.c  cmd_tokenizer.c  cmd_generate.c (generate.h)  cmd_overrides.c  cmd_plan.c  cmd_report.c
+ *   cmd_config.c  cmd_data.c  cmd_tokenizer.c  cmd_generate.c (generate.h)  cmd_overrides.c  cmd_plan.c  cmd_plugins.c  cmd_report.c
  *   cmd_download_assets.c  cmd_completion.c  cmd_flight_recorder.c  cmd_devices.c (probe.h)  cmd_doctor.c (doctor.h, doctor_*.c)
  *   env.c    the version, and how a failure is told; library/library.h: registry, plug-ins, folders
  */

@@ -16,6 +16,7 @@
 #include "cli/cmd_generate.h"
 #include "cli/cmd_overrides.h"
 #include "cli/cmd_plan.h"
+#include "cli/cmd_plugins.h"
 #include "cli/cmd_report.h"
 #include "cli/cmd_run.h"
 #include "cli/cmd_selftest.h"
@@ -29,6 +30,7 @@
     X("selftest", cti_cmd_selftest, "test the connections of the ranks: right bytes and sums, latency, bandwidth")     \
     X("generate", cti_cmd_generate, "let the model of a checkpoint write text")                                      \
     X("plan", cti_cmd_plan, "what a run would take: memory, work, collectives, on any device and number of ranks")  \
+    X("plugins", cti_cmd_plugins, "list the plug-ins, or what one of them adds")                                     \
     X("overrides", cti_cmd_overrides, "list the overrides of a plug-in")                                             \
     X("check-overrides", cti_cmd_check_overrides, "prove overrides equal to what they replace")                      \
     X("devices", cti_cmd_devices, "list the devices that are seen here: NPUs, GPUs, the CPU")                         \

@@ -2,7 +2,9 @@
 /* The map of the room `component`: what names on the command line mean, and components that emit ops.
  *
  *   registry.c    ct_registry: registry functions, overrides, classes; transactions
+ *   registry_extend.c  ops, data sets, optimizers, variants of registry functions
  *   plugins.c     shared objects that register more of them
+ *   extensions.c  plug-ins that settings name: data sets, optimizers
  *   overrides.c   override.imports: replacing nodes of the tree before anything is built (override_rules.c: what may take a node's place;
  *                 override_words.c: what is logged)
  *   resolve.c     command line, environment, files and registry into the settings of a run
@@ -25,13 +27,13 @@
 #define CTI_COMPONENT_COMPONENT_H
 
 #include "config/config.h"
-#include "ctitan/component.h"
+#include "ctitan/plugin.h"
 
 /* ---- registry -------------------------------------------------------------------------------------------------- */
 
 /* How full the registry is; going back to a mark forgets what came after it. */
 typedef struct cti_registry_mark {
-    size_t n_configs, n_overrides, n_classes;
+    size_t n_configs, n_overrides, n_classes, n_ops, n_datasets, n_optimizers;
 } cti_registry_mark;
 cti_registry_mark cti_registry_mark_now(const ct_registry *registry);
 void cti_registry_rollback(ct_registry *registry, cti_registry_mark mark);
@@ -50,6 +52,14 @@ cti_builder_fn cti_registry_builder(const ct_registry *registry, const ct_class 
 const ct_override *cti_registry_override(const ct_registry *registry, const char *name);
 /* "a.x, a.y" of the overrides whose name begins with "<plugin>."; "" where none does. Arena's memory. */
 const char *cti_registry_override_names(const ct_registry *registry, const char *plugin, ct_arena *arena, ct_err *err);
+/* In order of registration; NULL at the end. */
+const ct_dataset *cti_registry_dataset_at(const ct_registry *registry, size_t i);
+const ct_optimizer *cti_registry_optimizer_at(const ct_registry *registry, size_t i);
+const ct_op *cti_registry_op_at(const ct_registry *registry, size_t i);
+const ct_class *cti_registry_class_at(const ct_registry *registry, size_t i);
+/* NULL where none has this name. registry NULL: none. */
+const ct_dataset *cti_registry_dataset(const ct_registry *registry, const char *name);
+const ct_optimizer *cti_registry_optimizer(const ct_registry *registry, const char *name);
 /* Overrides in order of registration, for `ctitan check-overrides`; NULL at the end. */
 const ct_override *cti_registry_override_at(const ct_registry *registry, size_t i);
 /* (module, config) in order of registration; false at the end. refusal NULL: can be used. */
@@ -69,6 +79,18 @@ void cti_plugins_destroy(cti_plugins **plugins);
  * Fails: ERR_USAGE where no folder holds it (all are named), ERR_PLUGIN where it cannot be opened, has no entry symbol, is of
  * another ABI, has another name, or its setup failed. */
 CT_MUST_CHECK ct_status cti_plugins_load(cti_plugins *plugins, const char *name, ct_err *err);
+/* Of an open plug-in: its file, its version, and what it registered: from `before` on, up to `after`. The plug-ins' memory. */
+typedef struct cti_plugin_facts {
+    const char *path, *version;
+    cti_registry_mark before, after;
+} cti_plugin_facts;
+bool cti_plugins_describe(const cti_plugins *plugins, const char *name, cti_plugin_facts *out);
+/* The folders that are searched, in order; NULL past the last. */
+const char *cti_plugins_folder(const cti_plugins *plugins, size_t i);
+/* Opens the plug-ins that settings name: data sets and optimizers called "<plug-in>.<name>" that the registry does not have. Adds to problems
+ * what is named and not there; fails for plug-ins that cannot be used. plugins NULL: nothing is opened. */
+CT_MUST_CHECK ct_status cti_extensions_load(const ct_registry *registry, cti_plugins *plugins, ct_tree *tree, const ct_component *root,
+                                            cti_problems *problems, ct_err *err);
 /* Whether a folder holds `<name>.so`. */
 bool cti_plugins_finds(const cti_plugins *plugins, const char *name);
 
@@ -115,6 +137,7 @@ typedef struct cti_run_config {
     ct_component *root;
     const char *module, *config; /* the registry function; the tree's arena; NULL where it could not be had: the tree holds defaults */
     const char *file;            /* --config where it named a file; NULL: it named the function */
+    const ct_registry *registry; /* borrows: what names in the settings mean */
     bool wants_help;             /* the caller prints cti_help(tree, root, …) and ends with 0 */
 } cti_run_config;
 

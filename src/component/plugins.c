@@ -7,10 +7,12 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "component/registry_internal.h"
+#include "ops/ops.h"
 
 typedef struct plugin {
-    const char *name; /* the arena's */
-    void *handle;     /* owns (dlopen) */
+    const char *name, *path, *version; /* the arena's */
+    void *handle;                      /* owns (dlopen) */
+    cti_registry_mark before, after;   /* of what it registered */
 } plugin;
 
 struct cti_plugins {
@@ -79,6 +81,7 @@ void cti_plugins_destroy(cti_plugins **plugins)
     }
     cti_plugins *p = *plugins;
     for (size_t i = p->n_open; i-- > 0;) {
+        cti_registry_rollback(p->registry, p->open[i].before); /* what it points to is about to go */
         (void)dlclose(p->open[i].handle); /* nothing to do about it at the end */
     }
     ct_alloc_free(p->alloc, p->open);
@@ -159,15 +162,28 @@ static bool is_of(const char *owner, const char *name)
     return strncmp(name, owner, n) == 0 && (name[n] == '\0' || name[n] == '.');
 }
 
+static ct_status check_name(const char *path, const char *owner, const char *what, const char *name, ct_err *err)
+{
+    return is_of(owner, name) && strcmp(owner, name) != 0
+               ? CT_OK
+               : CT_FAIL(err, CT_ERR_PLUGIN, "'%s': registers the %s '%s', wanted a name that begins with '%s.'", path, what, name, owner);
+}
+
 /* What a plug-in registers bears its name, so that two cannot be taken for each other. */
 static ct_status check_names(const ct_registry *r, cti_registry_mark before, const char *path, const char *name,
                              ct_err *err)
 {
     for (size_t i = before.n_overrides; i < r->n_overrides; i++) {
-        if (!is_of(name, r->overrides[i].name)) {
-            return CT_FAIL(err, CT_ERR_PLUGIN, "'%s': registers the override '%s', wanted a name that begins with '%s.'",
-                           path, r->overrides[i].name, name);
-        }
+        CT_TRY(check_name(path, name, "override", r->overrides[i].name, err));
+    }
+    for (size_t i = before.n_ops; i < r->n_ops; i++) {
+        CT_TRY(check_name(path, name, "op", ct_op_row(r->ops[i])->name, err));
+    }
+    for (size_t i = before.n_datasets; i < r->n_datasets; i++) {
+        CT_TRY(check_name(path, name, "data set", r->datasets[i].name, err));
+    }
+    for (size_t i = before.n_optimizers; i < r->n_optimizers; i++) {
+        CT_TRY(check_name(path, name, "optimizer", r->optimizers[i].name, err));
     }
     for (size_t i = before.n_configs; i < r->n_configs; i++) {
         if (!is_of(name, r->configs[i].module)) {
@@ -178,7 +194,7 @@ static ct_status check_names(const ct_registry *r, cti_registry_mark before, con
     return CT_OK;
 }
 
-static ct_status setup(cti_plugins *p, const char *path, const char *name, void *handle, ct_err *err)
+static ct_status setup(cti_plugins *p, const char *path, const char *name, void *handle, plugin *out, ct_err *err)
 {
     void *symbol = dlsym(handle, CT_PLUGIN_ENTRY);
     if (symbol == NULL) {
@@ -198,6 +214,13 @@ static ct_status setup(cti_plugins *p, const char *path, const char *name, void 
     } else {
         st = check_names(p->registry, before, path, name, err);
     }
+    if (st == CT_OK) {
+        out->path = ct_arena_strdup(p->arena, path, err);
+        out->version = ct_arena_strdup(p->arena, info->version != NULL ? info->version : "", err);
+        st = out->path != NULL && out->version != NULL ? CT_OK : CT_ERR_MEMORY;
+    }
+    out->before = before;
+    out->after = cti_registry_mark_now(p->registry);
     if (st != CT_OK) {
         cti_registry_rollback(p->registry, before);
     }
@@ -229,11 +252,29 @@ ct_status cti_plugins_load(cti_plugins *plugins, const char *name, ct_err *err)
         const char *why = dlerror();
         return CT_FAIL(err, CT_ERR_PLUGIN, "'%s' cannot be opened: %s", path, why != NULL ? why : "no reason given");
     }
-    const ct_status st = setup(p, path, name, handle, err);
+    plugin opened = {.name = copy, .handle = handle};
+    const ct_status st = setup(p, path, name, handle, &opened, err);
     if (st != CT_OK) {
         (void)dlclose(handle); /* the failure is told already */
         return st;
     }
-    p->open[p->n_open++] = (plugin){copy, handle};
+    p->open[p->n_open++] = opened;
     return CT_OK;
+}
+
+bool cti_plugins_describe(const cti_plugins *plugins, const char *name, cti_plugin_facts *out)
+{
+    for (size_t i = 0; i < plugins->n_open; i++) {
+        const plugin *p = &plugins->open[i];
+        if (strcmp(p->name, name) == 0) {
+            *out = (cti_plugin_facts){p->path, p->version, p->before, p->after};
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *cti_plugins_folder(const cti_plugins *plugins, size_t i)
+{
+    return i < plugins->n_folders ? plugins->folders[i] : NULL;
 }

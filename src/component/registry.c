@@ -3,9 +3,11 @@
  * functions are the caller's static storage. */
 #include <string.h>
 
+#include "base/fields.h"
 #include "base/nearest.h"
 #include "base/str.h"
 #include "component/registry_internal.h"
+#include "ops/ops.h"
 
 enum { MAX_NAMES = 512 };
 
@@ -34,12 +36,16 @@ void ct_registry_destroy(ct_registry **registry)
     ct_alloc_free(r->alloc, r->configs);
     ct_alloc_free(r->alloc, r->overrides);
     ct_alloc_free(r->alloc, (void *)(uintptr_t)r->classes);
+    cti_registry_rollback(r, (cti_registry_mark){0});
+    ct_alloc_free(r->alloc, r->ops);
+    ct_alloc_free(r->alloc, r->datasets);
+    ct_alloc_free(r->alloc, r->optimizers);
     ct_arena_destroy(&r->arena);
     ct_alloc_free(r->alloc, r);
     *registry = NULL;
 }
 
-static ct_status make_room(const ct_alloc *alloc, void **items, size_t n, size_t *cap, size_t item_bytes, ct_err *err)
+ct_status cti_registry_make_room(const ct_alloc *alloc, void **items, size_t n, size_t *cap, size_t item_bytes, ct_err *err)
 {
     if (n < *cap) {
         return CT_OK;
@@ -54,7 +60,7 @@ static ct_status make_room(const ct_alloc *alloc, void **items, size_t n, size_t
     return CT_OK;
 }
 
-static const cti_registry_config *find_config(const ct_registry *r, const char *module, const char *config)
+const cti_registry_config *cti_registry_find_config(const ct_registry *r, const char *module, const char *config)
 {
     for (size_t i = 0; i < r->n_configs; i++) {
         if (cti_str_eq(r->configs[i].module, module) && cti_str_eq(r->configs[i].config, config)) {
@@ -67,14 +73,14 @@ static const cti_registry_config *find_config(const ct_registry *r, const char *
 ct_status ct_registry_add_config(ct_registry *registry, const char *module, const char *config, ct_config_fn make,
                                  const char *refusal, ct_err *err)
 {
-    if (module[0] == '\0' || config[0] == '\0' || (make == NULL && refusal == NULL)) {
-        return CT_FAIL(err, CT_ERR_RANGE, "'%s' '%s': wanted two names and a function or a reason", module, config);
+    if (module == NULL || config == NULL || module[0] == '\0' || config[0] == '\0' || (make == NULL && refusal == NULL)) {
+        return CT_FAIL(err, CT_ERR_RANGE, "'%s' '%s': wanted two names and a function or a reason", module != NULL ? module : "", config != NULL ? config : "");
     }
-    if (find_config(registry, module, config) != NULL) {
+    if (cti_registry_find_config(registry, module, config) != NULL) {
         return CT_FAIL(err, CT_ERR_RANGE, "the registry function '%s' of '%s' is registered already", config, module);
     }
     void *items = registry->configs;
-    CT_TRY(make_room(registry->alloc, &items, registry->n_configs, &registry->cap_configs, sizeof *registry->configs,
+    CT_TRY(cti_registry_make_room(registry->alloc, &items, registry->n_configs, &registry->cap_configs, sizeof *registry->configs,
                      err));
     registry->configs = items;
     const cti_registry_config row = {.module = ct_arena_strdup(registry->arena, module, err),
@@ -128,7 +134,7 @@ ct_status ct_registry_add_override(ct_registry *registry, const ct_override *ove
         return CT_FAIL(err, CT_ERR_RANGE, "the override '%s' is registered already", name);
     }
     void *items = registry->overrides;
-    CT_TRY(make_room(registry->alloc, &items, registry->n_overrides, &registry->cap_overrides,
+    CT_TRY(cti_registry_make_room(registry->alloc, &items, registry->n_overrides, &registry->cap_overrides,
                      sizeof *registry->overrides, err));
     registry->overrides = items;
     ct_override copy;
@@ -139,12 +145,20 @@ ct_status ct_registry_add_override(ct_registry *registry, const ct_override *ove
 
 ct_status ct_registry_add_class(ct_registry *registry, const ct_class *cls, ct_err *err)
 {
-    const ct_class *have = ct_registry_class(registry, cls->name);
-    if (have != NULL) {
+    if (cls->name == NULL || cls->name[0] == '\0' || cls->n_fields < 0 || (cls->n_fields > 0 && cls->fields == NULL)) {
+        return CT_FAIL(err, CT_ERR_RANGE, "the class '%s' has %s", cls->name != NULL ? cls->name : "",
+                       cls->name == NULL || cls->name[0] == '\0' ? "no name" : "no table of its fields");
+    }
+    if (ct_registry_class(registry, cls->name) != NULL) {
         return CT_FAIL(err, CT_ERR_RANGE, "the class '%s' is registered already", cls->name);
     }
+    const ct_status st = cti_fields_check(cls->fields, cls->n_fields, cls->values_bytes, err);
+    if (st != CT_OK) {
+        ct_err_prefix(err, "the class '%s'", cls->name);
+        return st;
+    }
     void *items = (void *)(uintptr_t)registry->classes;
-    CT_TRY(make_room(registry->alloc, &items, registry->n_classes, &registry->cap_classes, sizeof *registry->classes,
+    CT_TRY(cti_registry_make_room(registry->alloc, &items, registry->n_classes, &registry->cap_classes, sizeof *registry->classes,
                      err));
     registry->classes = items;
     registry->classes[registry->n_classes++] = cls;
@@ -196,16 +210,23 @@ cti_builder_fn cti_registry_builder(const ct_registry *registry, const ct_class 
 
 cti_registry_mark cti_registry_mark_now(const ct_registry *registry)
 {
-    return (cti_registry_mark){registry->n_configs, registry->n_overrides, registry->n_classes};
+    return (cti_registry_mark){registry->n_configs, registry->n_overrides, registry->n_classes,
+                               registry->n_ops,     registry->n_datasets,  registry->n_optimizers};
 }
 
 void cti_registry_rollback(ct_registry *registry, cti_registry_mark mark)
 {
     CT_ASSERT(mark.n_configs <= registry->n_configs && mark.n_overrides <= registry->n_overrides &&
-              mark.n_classes <= registry->n_classes);
+              mark.n_classes <= registry->n_classes && mark.n_ops <= registry->n_ops && mark.n_datasets <= registry->n_datasets &&
+              mark.n_optimizers <= registry->n_optimizers);
     registry->n_configs = mark.n_configs;
     registry->n_overrides = mark.n_overrides;
     registry->n_classes = mark.n_classes;
+    while (registry->n_ops > mark.n_ops) {
+        cti_op_release(registry->ops[--registry->n_ops]);
+    }
+    registry->n_datasets = mark.n_datasets;
+    registry->n_optimizers = mark.n_optimizers;
 }
 
 bool cti_registry_has_module(const ct_registry *registry, const char *module)
@@ -310,19 +331,43 @@ static ct_status unknown_name(const ct_registry *r, const char *given, const cha
     return st;
 }
 
+/* A variant of a variant is no circle: its base was there when it was registered. */
+static ct_status make_variant(const ct_registry *registry, const cti_registry_config *row, ct_tree *tree, ct_component **out_root, ct_err *err)
+{
+    void *before;
+    CT_TRY(cti_registry_make(registry, row->base_module, row->base_config, tree, out_root, err));
+    CT_TRY(cti_spec_copy(*out_root, ct_tree_arena(tree), &before, err));
+    const ct_component *was = ct_component_child(*out_root, "model_spec");
+    ct_status st = row->change(tree, *out_root, err);
+    ct_component *spec = ct_component_child(*out_root, "model_spec");
+    const bool is_resized = spec != NULL && spec == was && cti_spec_differs(spec, before);
+    const cti_builder_fn build = is_resized ? cti_registry_builder(registry, spec->cls) : NULL;
+    if (st == CT_OK && build != NULL) {
+        st = build(tree, spec, err);
+    }
+    if (st != CT_OK) {
+        ct_err_prefix(err, "the registry function '%s' of '%s'", row->config, row->module);
+    }
+    return st;
+}
+
 ct_status cti_registry_make(const ct_registry *registry, const char *module, const char *config, ct_tree *tree,
                             ct_component **out_root, ct_err *err)
 {
     if (!cti_registry_has_module(registry, module)) {
         return unknown_name(registry, module, "--module", NULL, err);
     }
-    const cti_registry_config *row = find_config(registry, module, config);
+    const cti_registry_config *row = cti_registry_find_config(registry, module, config);
     if (row == NULL) {
         return unknown_name(registry, config, "--config", module, err);
     }
     if (row->refusal != NULL) {
         return CT_FAIL(err, CT_ERR_USAGE, "--config: '%s' is refused: %s", config, row->refusal);
     }
-    CT_TRY(row->make(tree, out_root, err));
+    if (row->change == NULL) {
+        CT_TRY(row->make(tree, out_root, err));
+    } else {
+        CT_TRY(make_variant(registry, row, tree, out_root, err));
+    }
     return cti_mark_registry_sources(tree, *out_root, err);
 }

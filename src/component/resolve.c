@@ -2,7 +2,7 @@
 /* Command line, environment and registry into the settings of a run. */
 #include <string.h>
 
-#include "component/component.h"
+#include "component/registry_internal.h"
 #include "config/files.h"
 
 static const char default_module[] = "llama3";
@@ -141,34 +141,6 @@ static ct_status check_sections(const ct_component *root, ct_err *err)
     return CT_OK;
 }
 
-/* The fields of `spec` in the arena, to see later what has changed. NULL where there is no spec. */
-static ct_status copy_spec(const ct_component *root, ct_arena *arena, void **out, ct_err *err)
-{
-    const ct_component *spec = ct_component_child(root, "model_spec");
-    *out = NULL;
-    if (spec == NULL) {
-        return CT_OK;
-    }
-    *out = ct_arena_alloc(arena, spec->cls->values_bytes + 1, err);
-    if (*out == NULL) {
-        return CT_ERR_MEMORY;
-    }
-    if (spec->cls->values_bytes > 0) {
-        memcpy(*out, spec->values, spec->cls->values_bytes);
-    }
-    return CT_OK;
-}
-
-static bool spec_differs(const ct_component *spec, const void *values)
-{
-    for (int32_t i = 0; i < spec->cls->n_fields; i++) {
-        if (!ct_field_equal(&spec->cls->fields[i], spec->values, values)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Files, environment and flags, in order. */
 static ct_status apply_all(const cti_resolve_options *options, const origin *from, const cti_cmdline *line, cti_run_config *run,
                            cti_problems *problems, ct_err *err)
@@ -185,7 +157,7 @@ static ct_status rebuild_model(const ct_registry *registry, cti_plugins *plugins
 {
     const ct_component *sized = ct_component_child(run->root, "model_spec");
     *out_again = false;
-    if (sized == NULL || before == NULL || !spec_differs(sized, before)) {
+    if (sized == NULL || before == NULL || !cti_spec_differs(sized, before)) {
         return CT_OK;
     }
     const cti_builder_fn build = cti_registry_builder(registry, sized->cls);
@@ -213,7 +185,7 @@ static ct_status make_settings(const ct_registry *registry, cti_plugins *plugins
     CT_TRY(find_origin(registry, line, problems, run, &from, err));
     CT_TRY(make_tree(registry, plugins, &from, problems, run, err));
     CT_TRY(check_sections(run->root, err));
-    CT_TRY(copy_spec(run->root, ct_tree_arena(run->tree), &before, err));
+    CT_TRY(cti_spec_copy(run->root, ct_tree_arena(run->tree), &before, err));
     ct_status st = apply_all(options, &from, line, run, &first, err);
     if (st == CT_OK) {
         st = rebuild_model(registry, plugins, &from, before, problems, run, &again, err);
@@ -233,6 +205,7 @@ ct_status cti_run_config_resolve(const ct_alloc *alloc, const ct_registry *regis
                                  const cti_resolve_options *options, cti_problems *problems, cti_run_config *out, ct_err *err)
 {
     memset(out, 0, sizeof *out);
+    out->registry = registry;
     CT_TRY(ct_tree_create(alloc, &out->tree, err));
     ct_arena *arena = ct_tree_arena(out->tree);
     cti_cmdline line;
@@ -242,6 +215,7 @@ ct_status cti_run_config_resolve(const ct_alloc *alloc, const ct_registry *regis
     const bool is_made = out->module != NULL;
     if (is_made && !line.wants_help) { /* the checks of a tree that nobody asked for are of no use */
         CT_TRY(check_imports(out->root, arena, problems, err));
+        CT_TRY(cti_extensions_load(registry, plugins, out->tree, out->root, problems, err));
         CT_TRY(cti_checks_run(out->tree, out->root, options->world_size, options->plan_only, problems, err));
     }
     CT_TRY(cti_str_check(&problems->text, err));

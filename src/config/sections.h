@@ -60,7 +60,7 @@ enum { CTI_SET_NO_EFFECT = 256 };
       "special tokens spelt out in documents: text leaves them plain text, match turns them into their ids")
 
 #define CTI_DATALOADER_ROWS(X, dataset_default, infinite_default) \
-    X(dataset, STR, dataset_default, "1", "", "", "", 0, NULL, "name of a data set, or of the layout of dataset_path") \
+    X(dataset, STR, dataset_default, "1", "", "", "", 0, NULL, "name of a data set, or of the layout of dataset_path; PLUGIN.NAME: one of a plug-in, which is told dataset_path") \
     X(dataset_path, OPT_STR, "None", "1", "", "", "", 0, NULL, "file or folder that holds the documents") \
     X(sources, TOKENS, "", "", "", "", "", 0, NULL, \
       "several data sets mixed by share of tokens, PATH:WEIGHT each, as web/*.jsonl.gz:0.7 code.jsonl:0.3") \
@@ -102,8 +102,9 @@ enum { CTI_SET_NO_EFFECT = 256 };
 #define CTI_PARAM_GROUP_FIELDS(X) \
     X(pattern, STR, ".*", "1", "", "", "", CT_SET_PLAN, NULL, \
       "regular expression searched in parameter names; the first group that matches takes the parameter") \
-    X(optimizer_name, CHOICE, "AdamW", "", "", "AdamW|Adam|SGD|Muon|DistMuon", "", CT_SET_PLAN, NULL, \
-      "the optimizer of this group; Muon is for matrices only (DistMuon: the same), give norms, embedding and head to another group before it")
+    X(optimizer_name, CHOICE, "AdamW", "", "", "AdamW|Adam|SGD|Muon|DistMuon", "", CT_SET_PLAN | CT_SET_PLUGIN, NULL, \
+      "the optimizer of this group; Muon is for matrices only (DistMuon: the same), give norms, embedding and head to another group before it; " \
+      "PLUGIN.NAME: one of a plug-in")
 #define CTI_OPTIMIZER_KWARGS_FIELDS(X) \
     X(lr, F64, "0.0008", "0", "1e30", "", "", 0, NULL, "learning rate before the schedule's factor") \
     X(betas, F64_LIST, "0.9 0.95", "0", "1", "", "", CT_SET_PLAN, NULL, "Adam and AdamW: decay of the two moments, both below 1") \

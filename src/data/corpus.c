@@ -227,7 +227,7 @@ static ct_status list_all(const ct_alloc *alloc, const char *const *paths, int64
     return cti_corpus_check_distinct(alloc, out, err);
 }
 
-static ct_status set_options(ct_corpus *corpus, const ct_corpus_options *options, ct_err *err)
+ct_status cti_corpus_set_options(ct_corpus *corpus, const ct_corpus_options *options, ct_err *err)
 {
     static const ct_corpus_options defaults;
     const ct_corpus_options *o = options != NULL ? options : &defaults;
@@ -264,7 +264,7 @@ ct_status ct_corpus_open_list(const ct_alloc *alloc, const char *const *paths, i
     corpus->alloc = alloc;
     corpus->notes.alloc = alloc;
     ct_status st;
-    CT_TRY_GOTO(st, set_options(corpus, options, err), out);
+    CT_TRY_GOTO(st, cti_corpus_set_options(corpus, options, err), out);
     CT_TRY_GOTO(st, list_all(alloc, paths, n_paths, &files, err), out);
     corpus->parts = CT_NEW_ARRAY(alloc, cti_corpus_part, files.n, err);
     CT_TRY_GOTO(st, corpus->parts != NULL ? CT_OK : CT_ERR_MEMORY, out);
@@ -304,6 +304,9 @@ void ct_corpus_destroy(ct_corpus **corpus)
     for (int64_t i = 0; i < c->n_parts; i++) {
         cti_index_deinit(alloc, &c->parts[i].index);
         cti_token_file_deinit(alloc, &c->parts[i].tokens);
+        if (c->parts[i].state != NULL) {
+            c->parts[i].dataset->close(c->parts[i].state);
+        }
         ct_alloc_free(alloc, c->parts[i].path);
     }
     ct_alloc_free(alloc, c->parts);

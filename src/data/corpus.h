@@ -3,6 +3,7 @@
 #ifndef CTI_DATA_CORPUS_H
 #define CTI_DATA_CORPUS_H
 
+#include "ctitan/plugin.h"
 #include "data/document.h"
 
 /* --- names of datasets ------------------------------------------------------------------------------------------ */
@@ -31,7 +32,8 @@ const char *ct_dataset_name(size_t i);
     X(TEXT, "text")                                                                                                    \
     X(TOKENS, "tokens")                                                                                                \
     X(MEGATRON, "Megatron tokens")                                                                                     \
-    X(LLMC, "llm.c tokens")
+    X(LLMC, "llm.c tokens")                                                                                            \
+    X(PLUGIN, "a plug-in's data set")
 typedef enum ct_file_format {
 #define CT_FILE_FORMAT_ENUM(NAME, words) CT_FILE_##NAME,
     CT_FILE_FORMAT_LIST(CT_FILE_FORMAT_ENUM)
@@ -111,6 +113,9 @@ CT_MUST_CHECK ct_status ct_corpus_open(const ct_alloc *alloc, const char *path, 
 /* Several paths as one corpus, in the order given. */
 CT_MUST_CHECK ct_status ct_corpus_open_list(const ct_alloc *alloc, const char *const *paths, int64_t n_paths,
                                             const ct_corpus_options *options, ct_corpus **out_corpus, ct_err *err);
+/* A plug-in's data set (ctitan/plugin.h) as a corpus of one "file" that is called by its name. path: "" or what the data set is told. */
+CT_MUST_CHECK ct_status ct_corpus_open_dataset(const ct_alloc *alloc, const ct_dataset *dataset, const char *path,
+                                               const ct_corpus_options *options, ct_corpus **out_corpus, ct_err *err);
 void ct_corpus_destroy(ct_corpus **corpus);
 
 /* Lines (each ended by a newline) for a program's log: indexes that were built, caches that could not be used. "": none. */

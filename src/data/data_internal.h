@@ -68,6 +68,7 @@ size_t cti_bom_bytes(const unsigned char *data, size_t size);
 
 /* --- corpus --- */
 
+
 typedef struct cti_corpus_part {
     char *path; /* owns */
     ct_file_format format;
@@ -75,6 +76,8 @@ typedef struct cti_corpus_part {
     cti_index index;       /* JSON lines, text, llm.c */
     cti_token_file tokens; /* files of tokens */
     bool is_index_built;
+    const ct_dataset *dataset; /* borrows; NULL: a file */
+    void *state;                      /* owns; the data set's */
     char note[600]; /* "" or a line for the log */
     int64_t first;  /* document */
     int64_t n;
@@ -95,6 +98,11 @@ struct ct_corpus {
     cti_str notes; /* owns */
 };
 
+/* Options of a corpus that has none yet. */
+CT_MUST_CHECK ct_status cti_corpus_set_options(ct_corpus *corpus, const ct_corpus_options *options, ct_err *err);
+/* The bytes of a document of a plug-in's data set, at most `most` of them; what is wrong with it is in fault only. */
+CT_MUST_CHECK ct_status cti_dataset_read(const cti_corpus_part *part, int64_t local, size_t most, cti_str *bytes, bool *out_is_long,
+                                         cti_line_fault *fault, ct_err *err);
 /* The last part whose first document is not after `number` and that is not empty. */
 const cti_corpus_part *cti_corpus_part_of(const ct_corpus *corpus, int64_t number);
 

@@ -31,6 +31,7 @@ typedef struct ct_sources_options {
     const char *const *specs;
     int64_t n_specs;
     const ct_corpus_options *corpus; /* of each corpus; NULL: the defaults */
+    const ct_registry *registry; /* holds the data sets of plug-ins; NULL: none */
 } ct_sources_options;
 
 typedef struct ct_sources {

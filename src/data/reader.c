@@ -9,6 +9,7 @@ struct ct_reader {
     const ct_alloc *alloc;
     const ct_corpus *corpus; /* borrows */
     cti_cursor cursors[MAX_CURSORS]; /* not moved while open: zlib's state points to itself */
+    cti_str bytes; /* owns; of a plug-in's document */
     uint64_t now;
 };
 
@@ -18,7 +19,7 @@ ct_status ct_reader_create(const ct_alloc *alloc, const ct_corpus *corpus, ct_re
     if (reader == NULL) {
         return CT_ERR_MEMORY;
     }
-    *reader = (ct_reader){.alloc = alloc, .corpus = corpus};
+    *reader = (ct_reader){.alloc = alloc, .corpus = corpus, .bytes = {.alloc = alloc}};
     for (int i = 0; i < MAX_CURSORS; i++) {
         cti_cursor_init(&reader->cursors[i], alloc);
     }
@@ -32,6 +33,7 @@ void ct_reader_destroy(ct_reader **reader)
         for (int i = 0; i < MAX_CURSORS; i++) {
             cti_cursor_deinit(&(*reader)->cursors[i]);
         }
+        cti_str_deinit(&(*reader)->bytes);
         ct_alloc_free((*reader)->alloc, *reader);
         *reader = NULL;
     }
@@ -80,29 +82,13 @@ static size_t span_of(const cti_corpus_part *part, int64_t local)
     return (size_t)cti_max_i64(next - part->index.offsets[local], 0);
 }
 
-static ct_status read_text(ct_reader *reader, const cti_corpus_part *part, int64_t local, ct_document *document, ct_text_repairs *repairs,
-                           cti_line_fault *fault, ct_err *err)
+/* A file's text, a line of one, or what a plug-in gave: as the options say, mended or bad. */
+static ct_status take_text(const ct_corpus *corpus, ct_file_format format, const unsigned char *data, size_t size, ct_document *document,
+                           ct_text_repairs *repairs, cti_line_fault *fault, ct_err *err)
 {
-    const ct_corpus *corpus = reader->corpus;
-    const int64_t offset = part->index.offsets[local];
-    const size_t most = (size_t)corpus->max_document_bytes;
-    const unsigned char *data;
-    size_t size;
-    bool is_long;
-    cti_cursor *cursor;
     ct_text_repairs own = {0};
     cti_str *text = &document->text;
-    CT_TRY(cursor_at(reader, &part->source, offset, &cursor, err));
-    if (part->format == CT_FILE_TEXT) {
-        CT_TRY(cti_cursor_rest(cursor, offset, most, &data, &size, &is_long, err));
-    } else {
-        CT_TRY(cti_cursor_line(cursor, offset, span_of(part, local), most, &data, &size, &is_long, err));
-    }
-    if (is_long) {
-        set_too_long(fault, corpus);
-        return CT_OK;
-    }
-    if (part->format == CT_FILE_TEXT) {
+    if (format == CT_FILE_TEXT || (format == CT_FILE_PLUGIN && !corpus->records)) {
         own.n_invalid_utf8 = cti_text_add_repaired(text, data, size);
     } else if (corpus->records) {
         document->kind = CT_DOCUMENT_RECORD;
@@ -121,6 +107,44 @@ static ct_status read_text(ct_reader *reader, const cti_corpus_part *part, int64
         repairs->n_lone_surrogates += own.n_lone_surrogates;
     }
     return cti_str_check(text, err);
+}
+
+static ct_status read_text(ct_reader *reader, const cti_corpus_part *part, int64_t local, ct_document *document, ct_text_repairs *repairs,
+                           cti_line_fault *fault, ct_err *err)
+{
+    const ct_corpus *corpus = reader->corpus;
+    const int64_t offset = part->index.offsets[local];
+    const size_t most = (size_t)corpus->max_document_bytes;
+    const unsigned char *data;
+    size_t size;
+    bool is_long;
+    cti_cursor *cursor;
+    CT_TRY(cursor_at(reader, &part->source, offset, &cursor, err));
+    if (part->format == CT_FILE_TEXT) {
+        CT_TRY(cti_cursor_rest(cursor, offset, most, &data, &size, &is_long, err));
+    } else {
+        CT_TRY(cti_cursor_line(cursor, offset, span_of(part, local), most, &data, &size, &is_long, err));
+    }
+    if (is_long) {
+        set_too_long(fault, corpus);
+        return CT_OK;
+    }
+    return take_text(corpus, part->format, data, size, document, repairs, fault, err);
+}
+
+static ct_status read_dataset(ct_reader *reader, const cti_corpus_part *part, int64_t local, ct_document *document, ct_text_repairs *repairs,
+                              cti_line_fault *fault, ct_err *err)
+{
+    bool is_long;
+    cti_str_reset(&reader->bytes);
+    CT_TRY(cti_dataset_read(part, local, (size_t)reader->corpus->max_document_bytes, &reader->bytes, &is_long, fault, err));
+    if (is_long) {
+        set_too_long(fault, reader->corpus);
+    }
+    if (fault->bad != CT_BAD_NONE) {
+        return CT_OK;
+    }
+    return take_text(reader->corpus, part->format, (const unsigned char *)cti_str_text(&reader->bytes), reader->bytes.len, document, repairs, fault, err);
 }
 
 /* --- tokens --- */
@@ -262,6 +286,9 @@ ct_status cti_reader_read(ct_reader *reader, int64_t number, ct_document *docume
     *fault = (cti_line_fault){.bad = CT_BAD_NONE};
     cti_str_reset(&document->text);
     cti_str_add_n(&document->text, "", 0);
+    if (part->dataset != NULL) {
+        return read_dataset(reader, part, local, document, repairs, fault, err);
+    }
     if (part->tokens.token_bytes > 0) {
         document->kind = CT_DOCUMENT_IDS;
         return read_ids(reader, part, local, &document->ids, fault, err);

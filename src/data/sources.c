@@ -1,19 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The corpora that settings name. */
 #include "base/file.h"
-#include "config/config.h"
+#include "component/component.h"
 #include "data/data.h"
 
-/* The i-th source: its name or path, its weight. */
-static ct_status name_source(const ct_sources_options *o, const ct_sources *s, int32_t i, char **out_path, double *out_weight,
-                             ct_err *err)
+/* A name, or a plug-in's data set, which is told the path. */
+static ct_status open_source(const ct_sources_options *o, const ct_sources *s, int32_t i, const char *name, const char *path, ct_err *err)
 {
-    *out_weight = 1.0;
+    const ct_dataset *dataset = cti_registry_dataset(o->registry, name);
+    if (dataset == NULL) {
+        CT_TRY(ct_dataset_resolve(s->alloc, name, path, o->share_dir, &s->paths[i], err));
+        return ct_corpus_open(s->alloc, s->paths[i], o->corpus, &s->corpora[i], err);
+    }
+    path = path != NULL ? path : "";
+    s->paths[i] = ct_alloc_strdup(s->alloc, path[0] != '\0' ? path : name, err);
+    return s->paths[i] == NULL ? CT_ERR_MEMORY : ct_corpus_open_dataset(s->alloc, dataset, path, o->corpus, &s->corpora[i], err);
+}
+
+/* The i-th source: its name or path, its weight. */
+static ct_status open_at(const ct_sources_options *o, const ct_sources *s, int32_t i, ct_err *err)
+{
+    s->items[i].weight = 1.0;
     if (o->n_specs == 0) {
-        return ct_dataset_resolve(s->alloc, o->dataset, o->dataset_path, o->share_dir, out_path, err);
+        return open_source(o, s, i, o->dataset, o->dataset_path, err);
     }
     size_t n;
-    if (!cti_source_spec(o->specs[i], &n, out_weight)) {
+    if (!cti_source_spec(o->specs[i], &n, &s->items[i].weight)) {
         return CT_FAIL(err, CT_ERR_USAGE, "source '%s': PATH or PATH:WEIGHT with a weight above 0 is wanted", o->specs[i]);
     }
     char *name = ct_alloc_strdup(s->alloc, o->specs[i], err);
@@ -21,7 +33,7 @@ static ct_status name_source(const ct_sources_options *o, const ct_sources *s, i
         return CT_ERR_MEMORY;
     }
     name[n] = '\0';
-    const ct_status st = ct_dataset_resolve(s->alloc, name, NULL, o->share_dir, out_path, err);
+    const ct_status st = open_source(o, s, i, name, NULL, err);
     ct_alloc_free(s->alloc, name);
     return st;
 }
@@ -39,8 +51,7 @@ static ct_status open_all(const ct_sources_options *o, ct_sources *s, ct_err *er
         return CT_ERR_MEMORY;
     }
     for (; s->n < n; s->n++) {
-        CT_TRY(name_source(o, s, s->n, &s->paths[s->n], &s->items[s->n].weight, err));
-        const ct_status st = ct_corpus_open(s->alloc, s->paths[s->n], o->corpus, &s->corpora[s->n], err);
+        const ct_status st = open_at(o, s, s->n, err);
         if (st != CT_OK) {
             ct_alloc_free(s->alloc, s->paths[s->n]);
             return st;

@@ -78,8 +78,9 @@ static ct_status check_properties(const ct_op *row, ct_err *err)
     if ((row->shard == CT_SHARD_ELEMENT || row->shard == CT_SHARD_HEADS || row->shard == CT_SHARD_HALVES) && row->n_in_min < 1) {
         return CT_FAIL(err, CT_ERR_RANGE, "the op '%s': the shard class '%s' is about its inputs", row->name, ct_shard_class_name(row->shard));
     }
-    if (row->shard == CT_SHARD_HALVES && row->n_in_max != 1) {
-        return CT_FAIL(err, CT_ERR_RANGE, "the op '%s': the shard class 'halves' is about one input, not %d", row->name, (int)row->n_in_max);
+    if (row->shard == CT_SHARD_HALVES && (row->n_in_max != 1 || row->n_out != 1)) {
+        return CT_FAIL(err, CT_ERR_RANGE, "the op '%s': the shard class 'halves' is about one input and one output, not %d and %d", row->name,
+                       (int)row->n_in_max, (int)row->n_out);
     }
     if ((unsigned)row->tolerance >= CT_TOL_COUNT) {
         return CT_FAIL(err, CT_ERR_RANGE, "the op '%s' has tolerance class %d, which does not exist", row->name, (int)row->tolerance);

@@ -8,14 +8,16 @@
 
 #include "optim/optim_internal.h"
 
-const char *ct_optim_family(ct_optim_kind kind)
+const char *ct_optim_family(const ct_optim_group *group)
 {
-    return kind == CT_OPTIM_SGD ? "sgd" : kind == CT_OPTIM_MUON ? "muon" : "";
+    const ct_optim_kind kind = group->kind;
+    return kind == CT_OPTIM_PLUGIN ? group->plugin->name : kind == CT_OPTIM_SGD ? "sgd" : kind == CT_OPTIM_MUON ? "muon" : "";
 }
 
 const char *ct_optim_name(ct_optim_kind kind)
 {
-    static const char *const names[] = {[CT_OPTIM_ADAMW] = "AdamW", [CT_OPTIM_ADAM] = "Adam", [CT_OPTIM_SGD] = "SGD", [CT_OPTIM_MUON] = "Muon"};
+    static const char *const names[] = {
+        [CT_OPTIM_ADAMW] = "AdamW", [CT_OPTIM_ADAM] = "Adam", [CT_OPTIM_SGD] = "SGD", [CT_OPTIM_MUON] = "Muon", [CT_OPTIM_PLUGIN] = "a plug-in's"};
     return names[kind];
 }
 

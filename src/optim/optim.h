@@ -9,11 +9,11 @@
 #ifndef CTI_OPTIM_OPTIM_H
 #define CTI_OPTIM_OPTIM_H
 
-#include "ctitan/ops.h"
+#include "ctitan/plugin.h"
 #include "mesh/flat.h"
 #include "mesh/mesh.h"
 
-typedef enum ct_optim_kind { CT_OPTIM_ADAMW, CT_OPTIM_ADAM, CT_OPTIM_SGD, CT_OPTIM_MUON } ct_optim_kind;
+typedef enum ct_optim_kind { CT_OPTIM_ADAMW, CT_OPTIM_ADAM, CT_OPTIM_SGD, CT_OPTIM_MUON, CT_OPTIM_PLUGIN } ct_optim_kind;
 /* What Muon's rate is multiplied with for a matrix of so many rows and columns, as torch.optim.Muon's adjust_lr_fn names it. */
 typedef enum ct_muon_adjust {
     CT_MUON_ORIGINAL,          /* sqrt(max(1, rows / cols)) */
@@ -25,6 +25,7 @@ double ct_muon_scale(ct_muon_adjust adjust, int64_t rows, int64_t cols);
 typedef struct ct_optim_group {
     const char *pattern; /* POSIX extended regular expression searched in parameter names; the first group that matches wins */
     ct_optim_kind kind;
+    const ct_optimizer *plugin; /* of PLUGIN; borrowed */
     double lr;
     double weight_decay; /* AdamW and Muon: of the parameter, times the rate; Adam and SGD: an L2 penalty in the gradient */
     double beta1, beta2; /* Adam */
@@ -36,9 +37,9 @@ typedef struct ct_optim_group {
     ct_muon_adjust adjust;
 } ct_optim_group;
 
-/* Flat groups hold parameters of one family, which has one set of states: "" (Adam), "sgd", "muon". */
-const char *ct_optim_family(ct_optim_kind kind);
-/* As settings call them: "AdamW", "match_rms_adamw". */
+/* Flat groups hold parameters of one family, which has one set of states: "" (Adam), "sgd", "muon", the name of a plug-in's. */
+const char *ct_optim_family(const ct_optim_group *group);
+/* As settings call them: "AdamW", "match_rms_adamw"; "a plug-in's" for PLUGIN, whose names are the plug-ins'. */
 const char *ct_optim_name(ct_optim_kind kind);
 const char *ct_muon_adjust_name(ct_muon_adjust adjust);
 

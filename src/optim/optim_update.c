@@ -10,8 +10,7 @@
 #include "base/num.h"
 #include "optim/optim_internal.h"
 
-/* (begin, end, group) triples of one Flat group's local shard; neighbours of one optimizer group are joined. */
-static ct_status segments_of(cti_optim_emit *e, const ct_flat_group *group, ct_i64_list *out, ct_err *err)
+ct_status cti_optim_segments(cti_optim_emit *e, const ct_flat_group *group, ct_i64_list *out, ct_err *err)
 {
     int64_t *rows = ct_arena_alloc(ct_graph_arena(e->g), (size_t)group->n_members * 3 * sizeof *rows, err);
     if (rows == NULL) {
@@ -100,7 +99,7 @@ static ct_status emit_adam(cti_optim_emit *e, int32_t i, const ct_optim_values *
     CT_TRY(per_group(e, eps_of, &attrs.eps, err));
     CT_TRY(per_group(e, decay_of, &attrs.weight_decay, err));
     CT_TRY(per_group(e, l2_of, &attrs.l2, err));
-    CT_TRY(segments_of(e, group, &attrs.segments, err));
+    CT_TRY(cti_optim_segments(e, group, &attrs.segments, err));
     const ct_value *flat = ct_graph_value_c(e->g, e->flats[i]);
     const ct_dtype dtype = e->spec->has_bf16_moments ? CT_DTYPE_BF16 : flat->dtype;
     const int64_t n_local = flat->dims[0];
@@ -134,7 +133,7 @@ static ct_status emit_momentum(cti_optim_emit *e, int32_t i, const ct_optim_valu
     for (int32_t k = 0; k < n; k++) {
         attrs.nesterov.items[k] = e->spec->groups[k].is_nesterov;
     }
-    CT_TRY(segments_of(e, group, &attrs.segments, err));
+    CT_TRY(cti_optim_segments(e, group, &attrs.segments, err));
     CT_TRY(per_group(e, momentum_of, &attrs.momentum, err));
     CT_TRY(per_group(e, share_of, &attrs.share, err));
     CT_TRY(per_group(e, l2_of, &attrs.weight_decay, err));
@@ -152,7 +151,7 @@ static ct_status emit_descend(cti_optim_emit *e, int32_t i, const ct_optim_value
 {
     ct_attrs_descend attrs = {0};
     ct_value_id out;
-    CT_TRY(segments_of(e, &e->layout->groups[i], &attrs.segments, err));
+    CT_TRY(cti_optim_segments(e, &e->layout->groups[i], &attrs.segments, err));
     CT_TRY(per_group(e, decay_of, &attrs.weight_decay, err));
     CT_TRY(per_group(e, coef != CT_NO_VALUE ? l2_of : nothing_of, &attrs.l2, err));
     const ct_value_id in[5] = {e->flats[i], d, v->lr, v->go, coef};
@@ -272,6 +271,8 @@ ct_status cti_optim_update(cti_optim_emit *e, int32_t i, const ct_optim_values *
         return emit_sgd(e, i, v, coef, err);
     case CT_OPTIM_MUON:
         return emit_muon(e, i, v, coef, err);
+    case CT_OPTIM_PLUGIN:
+        return cti_optim_plugin(e, i, v, coef, err);
     }
     return CT_OK;
 }

@@ -8,9 +8,12 @@
 
 #include "base/base.h"
 
-/* The settings' choices are these; DistMuon is another name of Muon. */
+/* The settings' choices are these, or a plug-in's; DistMuon is another name of Muon. */
 static ct_optim_kind kind_of(const char *name)
 {
+    if (strchr(name, '.') != NULL) {
+        return CT_OPTIM_PLUGIN;
+    }
     ct_optim_kind kind = CT_OPTIM_ADAMW;
     while (kind < CT_OPTIM_MUON && strcmp(name, ct_optim_name(kind)) != 0) {
         kind++;
@@ -27,16 +30,21 @@ static ct_muon_adjust adjust_of(const char *name)
     return adjust;
 }
 
-static ct_status read_group(int32_t i, const cti_param_group_config *g, const cti_optimizer_kwargs_config *k, ct_optim_group *out, ct_err *err)
+static ct_status read_group(const ct_registry *registry, int32_t i, const cti_param_group_config *g, const cti_optimizer_kwargs_config *k, ct_optim_group *out, ct_err *err)
 {
     const ct_optim_kind kind = kind_of(g->optimizer_name);
     const bool is_muon = kind == CT_OPTIM_MUON;
+    const ct_optimizer *plugin = kind == CT_OPTIM_PLUGIN ? cti_registry_optimizer(registry, g->optimizer_name) : NULL;
+    if (kind == CT_OPTIM_PLUGIN && plugin == NULL) {
+        return CT_FAIL(err, CT_ERR_USAGE, "--optimizer.param-groups.%d.optimizer-name: '%s' is no optimizer: no plug-in has registered it", i, g->optimizer_name);
+    }
     if (k->betas.n != 2 || k->ns_coefficients.n != 3) {
         return CT_FAIL(err, CT_ERR_USAGE, "--optimizer.param-groups.%d.optimizer-kwargs: 2 betas and 3 ns-coefficients are wanted, %" PRId64 " and %" PRId64
                        " given", i, k->betas.n, k->ns_coefficients.n);
     }
     *out = (ct_optim_group){.pattern = g->pattern,
                             .kind = kind,
+                            .plugin = plugin,
                             .lr = k->lr,
                             .weight_decay = k->weight_decay,
                             .beta1 = k->betas.items[0],
@@ -63,7 +71,7 @@ static ct_status read_groups(const cti_run_config *run, ct_optim_spec *out, ct_e
     for (int32_t i = 0; i < list->n_children; i++) {
         const cti_param_group_config *g = ct_component_values(list->children[i]);
         const cti_optimizer_kwargs_config *k = CTI_SECTION(list->children[i], "optimizer_kwargs", optimizer_kwargs);
-        CT_TRY(read_group(i, g, k, &groups[i], err));
+        CT_TRY(read_group(run->registry, i, g, k, &groups[i], err));
     }
     out->groups = groups;
     out->n_groups = list->n_children;

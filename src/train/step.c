@@ -66,7 +66,7 @@ static ct_status set_families(const ct_alloc *alloc, const ct_build *build, cons
     }
     const ct_status st = cti_groups_of(alloc, build, optim, of, of + build->n_params, err);
     for (int32_t i = 0; i < build->n_params && st == CT_OK; i++) {
-        params[i].family = ct_optim_family(optim->groups[of[i]].kind);
+        params[i].family = ct_optim_family(&optim->groups[of[i]]);
     }
     ct_alloc_free(alloc, of);
     return st;

@@ -70,7 +70,8 @@ ct_status cti_trainer_open_data(cti_trainer *t, const cti_dataloader_config *c, 
                                         .share_dir = t->o.share_dir,
                                         .specs = c->sources.items,
                                         .n_specs = c->sources.n,
-                                        .corpus = &corpus};
+                                        .corpus = &corpus,
+                                        .registry = t->o.run->registry};
     CT_TRY(ct_sources_open(t->alloc, &options, out_sources, err));
     double sum = 0.0;
     for (int32_t i = 0; i < out_sources->n; i++) {

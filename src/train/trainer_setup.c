@@ -84,6 +84,10 @@ static void group_numbers(const ct_optim_group *g, char *out, size_t size)
     case CT_OPTIM_SGD:
         (void)snprintf(out, size, "'momentum': %s, 'nesterov': %s", cti_format_f64(g->momentum, a), nesterov);
         break;
+    case CT_OPTIM_PLUGIN: /* it may use any of these */
+        (void)snprintf(out, size, "'betas': (%s, %s), 'eps': %s, 'momentum': %s, 'nesterov': %s", cti_format_f64(g->beta1, a), cti_format_f64(g->beta2, b),
+                       cti_format_f64(g->eps, c), cti_format_f64(g->momentum, d), nesterov);
+        break;
     case CT_OPTIM_MUON:
         (void)snprintf(out, size, "'momentum': %s, 'nesterov': %s, 'ns_coefficients': (%s, %s, %s), 'ns_steps': %" PRId64 ", 'adjust_lr_fn': '%s'",
                        cti_format_f64(g->momentum, a), nesterov, cti_format_f64(g->ns_coefficients[0], b),
@@ -106,7 +110,7 @@ static ct_status log_optimizer(const cti_trainer *t, ct_err *err)
         char lr[32], wd[32], numbers[256];
         const ct_optim_group *g = &t->groups[i];
         group_numbers(g, numbers, sizeof numbers);
-        CT_INFO(t->log, "Optimizer %s: %d params [%s] {'lr': %s, %s, 'weight_decay': %s}", ct_optim_name(g->kind), n[i], g->pattern, cti_format_f64(g->lr, lr),
+        CT_INFO(t->log, "Optimizer %s: %d params [%s] {'lr': %s, %s, 'weight_decay': %s}", g->plugin != NULL ? g->plugin->name : ct_optim_name(g->kind), n[i], g->pattern, cti_format_f64(g->lr, lr),
                 numbers, cti_format_f64(g->weight_decay, wd));
     }
     ct_alloc_free(t->alloc, of);

@@ -14,7 +14,7 @@ fail() { echo "$*"; cat "$dir/err" 2>/dev/null; exit 1; }
 
 build() { # build NAME ABI ENTRY REGISTERED_AS SETUP_END [SIZE] [CALLS_ITSELF] [SETUP] [ANSWER]
     cat >"$dir/p.c" <<C
-#include "ctitan/component.h"
+#include "ctitan/plugin.h"
 static ct_class cls = {.name = "Plain$1"};
 static ct_status factory(ct_tree *t, ct_component *m, const char *a, ct_component **out, ct_err *err)
 {

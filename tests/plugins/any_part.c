@@ -3,7 +3,7 @@
  * tests of overrides and of `ctitan check-overrides`. Everything through the installed headers. */
 #include <string.h>
 
-#include "ctitan/component.h"
+#include "ctitan/plugin.h"
 #include "ctitan/ops.h"
 
 static ct_class good_norm, wide_norm, swapped, renamed, deeper, same_loss, cold_loss;

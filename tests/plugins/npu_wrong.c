@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ctitan/component.h"
+#include "ctitan/plugin.h"
 #include "ctitan/ops.h"
 
 typedef struct attention_values {
