@@ -54,7 +54,7 @@ typedef const ct_plugin_info *(*ct_plugin_entry_fn)(void);
  * backend that it runs on. out_id: what ct_op_emit takes. The row is copied; what it points to is not. Its id belongs to this process.
  *   inputs    0 to 16, of which the last may be absent where n_in_max is n_in_min + 1; outputs 1 to 8
  *   flags     no VIEW, JOIN or COLLECTIVE
- *   shard     ELEMENT, ROWS, HEADS, PRODUCT (always x w^T), LOOKUP or REPLICATED
+ *   shard     ELEMENT, ROWS, HEADS, HALVES, PRODUCT (always x w^T), LOOKUP or REPLICATED
  *   kernels   at least one; where the backend of a run has none, the run is refused before it begins
  * ERR_RANGE naming the op and what is wrong with its row, or that its name is taken; ERR_UNSUPPORTED for one too many (256). */
 CT_MUST_CHECK ct_status ct_registry_add_op(ct_registry *registry, const ct_op *row, int32_t *out_id, ct_err *err);
