@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `ctitan overrides list PLUGIN` and `ctitan check-overrides TARGET...`. */
+/* `ctitan overrides list|show PLUGIN` and `ctitan check-overrides TARGET...`. */
 #include "cli/cmd_overrides.h"
 
 #include <stdio.h>
@@ -28,6 +28,26 @@ static ct_status list(cti_env *env, const char *plugin, ct_err *err)
     return CT_OK;
 }
 
+/* What each takes the place of, and what it says of itself. */
+static ct_status show(cti_env *env, const char *plugin, ct_err *err)
+{
+    CT_TRY(cti_plugins_load(env->plugins, plugin, err));
+    const size_t len = strlen(plugin);
+    const ct_override *row;
+    for (size_t i = 0; (row = cti_registry_override_at(env->registry, i)) != NULL; i++) {
+        if (strncmp(row->name, plugin, len) != 0 || row->name[len] != '.') {
+            continue;
+        }
+        printf("%s: %s\n  in the place of %s%s", row->name, row->description[0] != '\0' ? row->description : "(no description)", row->target->name,
+               row->is_exact ? ", exactly" : " and what is derived from it");
+        for (int32_t k = 0; row->fqns != NULL && k < row->n_fqns; k++) {
+            printf("%s%s", k == 0 ? ", at " : ", ", row->fqns[k]);
+        }
+        printf("\n");
+    }
+    return CT_OK;
+}
+
 static int usage(FILE *to, const char *text, int code)
 {
     fprintf(to, "%s\n", text);
@@ -36,11 +56,15 @@ static int usage(FILE *to, const char *text, int code)
 
 int cti_cmd_overrides(int argc, char **argv)
 {
-    static const char *const text = "usage: ctitan overrides list PLUGIN\n\nPrints the overrides that a plug-in has, as a list of names.";
+    static const char *const text = "usage: ctitan overrides list PLUGIN\n"
+                               "       ctitan overrides show PLUGIN\n\n"
+                               "  list   the overrides that a plug-in has, as a list of names\n"
+                               "  show   what each of them takes the place of, and what it says of itself";
     if (argc >= 2 && (cti_str_eq(argv[argc - 1], "--help") || cti_str_eq(argv[argc - 1], "-h"))) {
         return usage(stdout, text, 0);
     }
-    if (argc != 3 || !cti_str_eq(argv[1], "list")) {
+    const bool is_show = argc == 3 && cti_str_eq(argv[1], "show");
+    if (argc != 3 || (!is_show && !cti_str_eq(argv[1], "list"))) {
         return usage(stderr, text, 2);
     }
     const ct_alloc *alloc = ct_alloc_system();
@@ -48,7 +72,7 @@ int cti_cmd_overrides(int argc, char **argv)
     cti_env env = {0};
     ct_status st = cti_env_create(alloc, &env, &err);
     if (st == CT_OK) {
-        st = list(&env, argv[2], &err);
+        st = is_show ? show(&env, argv[2], &err) : list(&env, argv[2], &err);
     }
     const int code = st == CT_OK ? 0 : cti_report("overrides", st, &err);
     cti_env_deinit(alloc, &env);
@@ -75,7 +99,7 @@ static void print_line(const cti_proof_line *l)
            l->shape);
 }
 
-/* All quantities of parts; of the whole model the loss, and of its gradients the one nearest to its bound or farthest above. */
+/* All quantities of parts; of the whole model the loss and logits, and of its gradients the one nearest to its bound or farthest above. */
 static void print_unit(const cti_proof *p, const char *unit)
 {
     const bool is_model = cti_str_eq(unit, "whole model");
@@ -88,7 +112,7 @@ static void print_unit(const cti_proof *p, const char *unit)
         if (!cti_str_eq(l->unit, unit)) {
             continue;
         }
-        if (!is_model || cti_str_eq(l->what, "forward")) {
+        if (!is_model || !cti_starts_with(l->what, "gradient")) {
             print_line(l);
             continue;
         }
@@ -228,7 +252,8 @@ int cti_cmd_check_overrides(int argc, char **argv)
         "its overrides. What is replaced runs forward and backward beside the stock part on the same inputs and weights, alone and in the whole model,\n"
         "at several sizes, in float32 and bfloat16 on the device (cpu; --device names another) and in double on the reference backend; each output\n"
         "and each parameter's gradient must lie as near to the stock part in double as rounding allows. Attention is also held to its rotary\n"
-        "positions bit for bit, and to plain causal attention in each document.\n\n"
+        "positions bit for bit, and to plain causal attention in each document.\n"
+        "Parts of the model are held to the same logits of a prompt and of the tokens after it, too.\n\n"
         "Ends with 0 where all are equal, 1 where one differs (the place and the amount are told), 2 for a wrong name.";
     if (argc >= 2 && (cti_str_eq(argv[1], "--help") || cti_str_eq(argv[1], "-h"))) {
         return usage(stdout, text, 0);

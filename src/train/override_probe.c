@@ -171,14 +171,38 @@ static ct_status write_random(cti_probe *p, const char *name, int64_t n, int64_t
     return st;
 }
 
+/* What a weight of so many dims and columns is drawn from. */
+static void weight_rule(int32_t ndim, int64_t cols, double *out_mean, double *out_std)
+{
+    *out_mean = ndim == 1 ? 1.0 : 0.0; /* norms */
+    *out_std = ndim == 1 ? 0.25 : 1.0 / sqrt((double)cols);
+}
+
+ct_status cti_probe_weight(const void *ctx, const char *name, int64_t begin, int64_t end, ct_dtype dtype, void *dst, ct_err *err)
+{
+    int32_t m = 0;
+    const int32_t g = ct_flat_find(ctx, name, &m);
+    double mean, std;
+    if (g < 0) {
+        return CT_FAIL(err, CT_ERR_NOT_FOUND, "no parameter '%s'", name);
+    }
+    const ct_flat_member *member = &((const ct_flat_layout *)ctx)->groups[g].members[m];
+    const cti_rng_key key = cti_rng_key_make(11, name);
+    weight_rule(member->ndim, member->dims[member->ndim - 1], &mean, &std);
+    for (int64_t i = begin; i < end; i++) {
+        store(dtype, dst, i - begin, rounded(mean + std * cti_rng_normal(key, (uint64_t)i)));
+    }
+    return CT_OK;
+}
+
 static ct_status write_params(cti_probe *p, ct_err *err)
 {
     for (int32_t i = 0; i < p->build.n_params; i++) {
         const ct_param *param = &p->build.params[i];
-        const int64_t n = cti_dims_product(param->dims, param->ndim), cols = param->dims[param->ndim - 1];
-        const bool is_norm = param->ndim == 1;
-        CT_TRY(write_random(p, param->name, n, param->part * n, is_norm ? 1.0 : 0.0, is_norm ? 0.25 : 1.0 / sqrt((double)cols), CT_NO_VALUE,
-                            ct_graph_value_c(p->graph, param->value)->name, err));
+        const int64_t n = cti_dims_product(param->dims, param->ndim);
+        double mean, std;
+        weight_rule(param->ndim, param->dims[param->ndim - 1], &mean, &std);
+        CT_TRY(write_random(p, param->name, n, param->part * n, mean, std, CT_NO_VALUE, ct_graph_value_c(p->graph, param->value)->name, err));
     }
     return CT_OK;
 }

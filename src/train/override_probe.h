@@ -36,4 +36,7 @@ int32_t cti_probe_count(const cti_probe *probe);
 /* "forward", "gradient of x", "gradient of w1.weight": memory of the graph's arena; NULL out of memory. */
 const char *cti_probe_name(cti_probe *probe, int32_t i, ct_err *err);
 
+/* The same weights for a generator (cti_weight_source). ctx: its ct_flat_layout. */
+CT_MUST_CHECK ct_status cti_probe_weight(const void *ctx, const char *name, int64_t begin, int64_t end, ct_dtype dtype, void *dst, ct_err *err);
+
 #endif

@@ -10,6 +10,7 @@
 #include "base/base.h"
 #include "config/config.h"
 #include "model/model.h"
+#include "train/generate.h"
 #include "train/override_probe.h"
 
 /* Usual ones; odd ones, of which nothing divides by 8; the smallest there is. */
@@ -36,6 +37,7 @@ typedef struct run {
     int n_units;
     cti_probe *probes[2][N_DTYPES]; /* of stock and other; NULL where it cannot run */
     cti_probe *truth;
+    bool replaces_model;  /* something below model_spec */
     double most_gradient; /* the largest element of all gradients at hand: what is 0 by cancellation is made of such */
 } run;
 
@@ -112,6 +114,7 @@ static ct_status find_units(run *r, side *stock, side *other, ct_err *err)
         const bool has_ops = cti_starts_with(a->fqns[i], "model_spec") || (with != NULL && with->cls->build != NULL);
         const ct_component *unit = has_ops && node != NULL ? unit_of(node) : NULL;
         p->has_ops = p->has_ops || has_ops;
+        r->replaces_model = r->replaces_model || cti_starts_with(a->fqns[i], "model_spec.");
         p->replaces_attention = p->replaces_attention || cti_str_eq(a->fqns[i], "model_spec.model.layers.0.attention");
         if (unit != NULL) {
             const char *path = ct_component_fqn(stock->tree, unit, err);
@@ -157,7 +160,7 @@ static ct_status note(run *r, const char *unit, const char *what, ct_dtype dtype
         p->cap_lines = room;
     }
     if (!(difference <= allowed)) {
-        const bool is_forward = cti_str_eq(what, "forward");
+        const bool is_forward = !cti_starts_with(what, "gradient");
         p->is_forward_equal = p->is_forward_equal && !is_forward;
         p->are_gradients_equal = p->are_gradients_equal && is_forward;
     }
@@ -336,6 +339,72 @@ static ct_status compare_probes(run *r, const char *unit, const cti_probe_shape 
     return CT_OK;
 }
 
+/* ---- generating ---------------------------------------------------------------------------------------------------- */
+
+enum { N_PROMPT = 7, N_READ = 3 }; /* a prompt, then two more tokens one by one */
+
+/* The logits after the prompt and after each token: CT_BUILD_PREFILL and CT_BUILD_DECODE with their caches. Caller frees. */
+static ct_status logits_of(run *r, const ct_backend *backend, const side *s, ct_dtype dtype, double **out, int64_t *out_n, ct_err *err)
+{
+    const cti_generator_options o = {.cache_len = 16, .dtype = dtype};
+    const ct_component *spec = ct_component_child(s->root, "model_spec");
+    const int64_t vocab = ((const cti_model_spec_config *)ct_component_values(spec))->vocab_size;
+    cti_generator *gen = NULL;
+    int32_t ids[N_PROMPT + N_READ - 1];
+    double *values = CT_NEW_ARRAY(r->alloc, double, N_READ * vocab, err);
+    ct_status st = values == NULL ? CT_ERR_MEMORY : cti_generator_create(r->alloc, backend, spec, &o, &gen, err);
+    st = st == CT_OK ? cti_generator_load(gen, cti_probe_weight, gen->layout, err) : st;
+    for (int i = 0; i < N_PROMPT + N_READ - 1; i++) {
+        ids[i] = (int32_t)cti_rng_below(cti_rng_key_make(7, "prompt"), (uint64_t)i, (uint64_t)vocab);
+    }
+    for (int i = 0; i < N_READ && st == CT_OK; i++) {
+        st = cti_generator_feed(gen, i == 0 ? ids : ids + N_PROMPT + i - 1, i == 0 ? N_PROMPT : 1, err);
+        for (int64_t v = 0; v < vocab && st == CT_OK; v++) {
+            values[i * vocab + v] = (double)gen->logit_values[v];
+        }
+    }
+    cti_generator_destroy(&gen);
+    if (st != CT_OK) {
+        ct_alloc_free(r->alloc, values);
+        return st;
+    }
+    *out = values;
+    *out_n = N_READ * vocab;
+    return CT_OK;
+}
+
+/* The measure is the stock model in f32 on the reference backend, whose sums are in double. */
+static ct_status compare_generation(run *r, const side sides[2], const cti_probe_shape *shape, ct_err *err)
+{
+    static const char unit[] = "whole model", what[] = "logits of prompt and next tokens";
+    double *truth = NULL;
+    int64_t n;
+    CT_TRY(logits_of(r, r->ref, &sides[0], CT_DTYPE_F32, &truth, &n, err));
+    const double size = largest(truth, NULL, n);
+    ct_status st = CT_OK;
+    for (int d = 0; d < 2 && st == CT_OK; d++) {
+        double *values[2] = {NULL, NULL};
+        ct_err why = {0};
+        for (int k = 0; k < 2 && st == CT_OK; k++) {
+            st = logits_of(r, r->backend, &sides[k], dtypes[d], &values[k], &n, &why);
+        }
+        if (st == CT_OK) {
+            const double u = ct_dtype_unit_roundoff(dtypes[d]);
+            st = note(r, unit, what, dtypes[d], shape, 1.0, false, largest(values[1], truth, n), 3.0 * largest(values[0], truth, n) + 4.0 * u * size, err);
+        } else if (st == CT_ERR_UNSUPPORTED && values[0] == NULL) { /* the device generates nothing in this format */
+            const char *text = ct_arena_printf(r->proof->arena, err, "logits not compared in %s on '%s': %s", ct_dtype_name(dtypes[d]), r->backend->name,
+                                               why.message);
+            st = text != NULL ? skip(r, text, err) : CT_ERR_MEMORY;
+        } else {
+            (void)CT_FAIL(err, st, "generating with '%s' in %s on '%s': %s", r->target, ct_dtype_name(dtypes[d]), r->backend->name, why.message);
+        }
+        ct_alloc_free(r->alloc, values[0]);
+        ct_alloc_free(r->alloc, values[1]);
+    }
+    ct_alloc_free(r->alloc, truth);
+    return st;
+}
+
 static ct_status compare_at(run *r, const cti_probe_shape *shape, bool is_first, ct_err *err)
 {
     side sides[2] = {{0}, {0}};
@@ -351,6 +420,7 @@ static ct_status compare_at(run *r, const cti_probe_shape *shape, bool is_first,
         st = open_probes(r, sides, path, shape, err);
         st = st == CT_OK ? compare_probes(r, name, shape, path == NULL, err) : st;
         close_probes(r);
+        st = st == CT_OK && path == NULL && r->replaces_model ? compare_generation(r, sides, shape, err) : st;
     }
 out:
     ct_tree_destroy(&sides[0].tree);

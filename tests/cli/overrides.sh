@@ -42,6 +42,10 @@ grep -q 'validate step:' err || fail 'the validator is as it was'
 code=0
 "$bin" train --module llama3 --config llama3_debugmodel "${small[@]}" --override.imports any_part.loader any_part.validator >out 2>err || code=$?
 [ $code = 2 ] && grep -q "'any_part.validator' claims 'validator', which holds 'validator.dataloader', claimed by 'any_part.loader'" err || fail "nested sections: $code"
+# From the environment, too.
+(export CTITAN_OVERRIDE__IMPORTS='any_part.kwargs={"lr":0.003} any_part.good_norm'; train llama3_debugmodel --training.steps 1)
+says 'OptimizerKwargs.Config with lr=0.003'
+says 'Applied 6 override(s)'
 # What the settings alone would refuse is refused of overrides too.
 code=0
 "$bin" train --module llama3 --config llama3_debugmodel "${small[@]}" --override.imports 'any_part.training={"global_batch_size": 3}' >out 2>err || code=$?
@@ -75,6 +79,11 @@ code=0
 "$bin" train --module llama3 --config bad.yaml >out 2>err || code=$?
 [ $code = 2 ] && grep -q 'bad.yaml' err || fail "arguments that are no section: $code"
 
+# ---- overrides show ----
+"$bin" overrides show any_part >out 2>err || fail 'overrides show'
+grep -qF 'any_part.swapped: (no description)' out && grep -qF '  in the place of FeedForward and what is derived from it, at *.layers.0.*' out || fail 'overrides show: lines'
+"$bin" overrides show fused_swiglu | grep -qF 'fused_swiglu.fused_swiglu: gate and up as one weight w13 and one product' || fail 'description'
+
 # ---- check-overrides ---------------------------------------------------------------------------------------------------
 check() { # CODE LAST-LINE TARGET...
     local want=$1 last=$2 code=0
@@ -92,6 +101,8 @@ done
 grep -qE '^    gradient of norm.weight +f64 ' out && ! grep -q DIFFERS out || fail 'good_norm: lines'
 check 1 "$differs" any_part.wide_norm # 2 percent of epsilon
 grep -qE '^    forward +f32 .*DIFFERS at .*x of size 0.001' out || fail 'wide_norm: where'
+check 1 'any override equivalence: forward DIFFERS, gradients OK, parameters OK' any_part.late_norm # only where single tokens are generated
+grep -qE '^    logits of prompt and next tokens +f32 .*DIFFERS at' out || fail 'late_norm: where'
 check 1 "$differs" any_part.swapped
 check 1 'any override equivalence: forward DIFFERS, gradients DIFFER, parameters DIFFER' any_part.renamed # weights are drawn by name
 grep -q "the replacement has no parameter 'feed_forward.w3.weight'\|the stock part has no parameter 'feed_forward.up.w3.weight'" out || fail 'renamed: which'
@@ -109,7 +120,7 @@ check 0 'fused override equivalence: forward OK, gradients OK, parameters OK' fu
 check 0 - --device ref fused_swiglu npu_compat # plug-ins: all that they have
 grep -q "on 'ref'" out && [ "$(tail -n 1 out)" = 'npu override equivalence: rope OK, mask OK' ] || fail 'two plug-ins on ref'
 check 2 - --device nothing fused_swiglu
-grep -q "'nothing'; there are cpu, ref" err || fail 'unknown device'
+grep -q "no backend 'nothing'; there are cpu, ref" err || fail 'unknown device'
 check 2 -
 check 2 - --devise cpu fused_swiglu
 check 2 - any_part.nothing

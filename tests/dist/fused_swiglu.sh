@@ -74,6 +74,7 @@ pair one-muon muon 1
 pair one-sgd sgd 1
 pair fsdp adamw 2
 pair fsdp-muon muon 2
+pair hsdp adam 4 --parallelism.data-parallel-replicate-degree 2 --dataloader.streams 4
 tensor=(--parallelism.tensor-parallel-degree 2)
 pair tensor adamw 2 "${tensor[@]}"
 pair both sgd 4 "${tensor[@]}"
@@ -84,6 +85,11 @@ train moved adamw 2 4 "${tensor[@]}" "${fused[@]}"
 half_of fsdp-stock moved-stock
 train moved-stock adamw 2 4 "${tensor[@]}"
 same moved-stock/checkpoint/step-4 moved/checkpoint/step-4
+half_of tensor-fused home # and from tensor parallelism to shards, without it
+half_of tensor-stock home-stock
+train home adamw 2 4
+train home-stock adamw 2 4
+same home-stock/checkpoint/step-4 home/checkpoint/step-4
 
 # What is saved knows nothing of w13.
 for f in one-adamw-fused/checkpoint/step-4/*; do

@@ -6,7 +6,7 @@
 #include "ctitan/plugin.h"
 #include "ctitan/ops.h"
 
-static ct_class good_norm, wide_norm, swapped, renamed, deeper, same_loss, cold_loss;
+static ct_class good_norm, wide_norm, late_norm, swapped, renamed, deeper, same_loss, cold_loss;
 
 /* The same class with other values: sections, and what has only numbers to change. */
 static ct_status same_class(ct_tree *tree, ct_component *matched, const char *args_json, ct_component **out, ct_err *err)
@@ -38,6 +38,13 @@ static ct_status wide_norm_build(const ct_component *self, ct_build *b, const ct
 {
     CT_ASSERT(n_in == 1 && n_out == 1);
     return rms(self, b, in, 1.02, out, err);
+}
+
+/* Right in training and in the prompt. */
+static ct_status late_norm_build(const ct_component *self, ct_build *b, const ct_value_id *in, int32_t n_in, ct_value_id *out, int32_t n_out, ct_err *err)
+{
+    CT_ASSERT(n_in == 1 && n_out == 1);
+    return rms(self, b, in, b->mode == CT_BUILD_DECODE ? 100.0 : 1.0, out, err);
 }
 
 /* Feed-forward parts: gate and up changed for each other; w3 under another name; more parameters than wanted. */
@@ -117,6 +124,7 @@ static ct_status cold_loss_build(const ct_component *self, ct_build *b, const ct
     }
 DERIVED(make_good_norm, good_norm)
 DERIVED(make_wide_norm, wide_norm)
+DERIVED(make_late_norm, late_norm)
 DERIVED(make_swapped, swapped)
 DERIVED(make_renamed, renamed)
 DERIVED(make_deeper, deeper)
@@ -136,6 +144,7 @@ static const struct row {
 } rows[] = {
     {"any_part.good_norm", "RMSNorm", "GoodNorm", &good_norm, good_norm_build, make_good_norm, false},
     {"any_part.wide_norm", "RMSNorm", "WideNorm", &wide_norm, wide_norm_build, make_wide_norm, false},
+    {"any_part.late_norm", "RMSNorm", "LateNorm", &late_norm, late_norm_build, make_late_norm, false},
     {"any_part.swapped", "FeedForward", "Swapped", &swapped, swapped_build, make_swapped, true},
     {"any_part.renamed", "FeedForward", "Renamed", &renamed, renamed_build, make_renamed, true},
     {"any_part.deeper", "FeedForward", "Deeper", &deeper, deeper_build, make_deeper, true},
