@@ -68,6 +68,9 @@ static ct_component *new_node(ct_tree *tree, const ct_class *cls, ct_err *err)
 
 ct_status ct_component_create(ct_tree *tree, const ct_class *cls, ct_component **out_component, ct_err *err)
 {
+    if (cls == NULL) { /* a plug-in that asked for a class that is not there */
+        return CT_FAIL(err, CT_ERR_RANGE, "a component was asked for without a class");
+    }
     ct_component *node = new_node(tree, cls, err);
     if (node == NULL) {
         return CT_ERR_MEMORY;

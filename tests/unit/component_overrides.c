@@ -69,6 +69,12 @@ DERIVED(derive_stranger, stranger)
 DERIVED(derive_optimizer, fast_optimizer)
 DERIVED(derive_full, other_full)
 
+static ct_status derive_nothing(ct_tree *tree, ct_component *matched, const char *args, ct_component **out, ct_err *err)
+{
+    (void)args;
+    return ct_component_derive(tree, matched, NULL, out, err);
+}
+
 /* A section of the same class with other values. */
 static ct_status same_class(ct_tree *tree, ct_component *matched, const char *args, ct_component **out, ct_err *err)
 {
@@ -104,6 +110,7 @@ static const char *const last_norm[] = {"model_spec.model.norm"}, *const attenti
     X("x.out_of_bounds", cti_rmsnorm_class, AT(last_norm), false, out_of_bounds)                                        \
     X("x.short", cti_rmsnorm_class, AT(last_norm), false, derive_short)                                                 \
     X("x.moved", cti_rmsnorm_class, AT(last_norm), false, derive_moved)                                                 \
+    X("x.no_class", cti_rmsnorm_class, AT(last_norm), false, derive_nothing)                                            \
     X("x.list", ct_class_list, ALL, false, unchanged)                                                                   \
     X("x.optimizer", cti_optimizer_class, ALL, false, derive_optimizer)                                                 \
     X("x.no_optimizer", cti_optimizer_class, ALL, false, derive_stranger)                                               \
@@ -225,6 +232,7 @@ static const struct {
       "narrow their fqns"}},
     {"the same, the other way round", "x.block x.attention_norms", CT_ERR_USAGE, {"'x.block' claims 'model_spec.model.layers.0', which holds"}},
     {"ValueError of validation after overrides", "x.training={\"seq_len\":1073741824}", CT_ERR_USAGE, {"after the overrides: --training.seq-len"}},
+    {"TypeError: derive wants a config class", "x.no_class", CT_ERR_RANGE, {"'x.no_class' at", "without a class"}},
     {NULL, "x.nothing_given", CT_ERR_PLUGIN, {"'x.nothing_given' at 'model_spec.model.norm': its factory gave no component"}},
     {NULL, "x.silent", CT_ERR_UNSUPPORTED, {"'x.silent' at 'model_spec.model.norm': "}},
     {NULL, "x.reuse", CT_ERR_PLUGIN, {"'x.reuse' at", "stands in the tree already"}},
