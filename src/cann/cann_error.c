@@ -153,6 +153,10 @@ static void take_words(const cti_cann *cann, char *out, size_t size)
 }
 
 static ct_status fail(const cti_cann *cann, int code, const char *meaning, const char *hint, ct_status status, ct_err *err, const char *what, va_list args)
+    CT_PRINTF(7, 0);
+static ct_status fail_code(const cti_cann *cann, int code, ct_err *err, const char *what, va_list args) CT_PRINTF(4, 0);
+
+static ct_status fail(const cti_cann *cann, int code, const char *meaning, const char *hint, ct_status status, ct_err *err, const char *what, va_list args)
 {
     char context[1024], words[700];
     (void)vsnprintf(context, sizeof context, what, args);
