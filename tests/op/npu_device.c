@@ -93,18 +93,15 @@ static ct_status deterministic(ct_err *err)
 
 /* What stream 0 makes is read on stream 1 behind an event, and what that makes by the host; an event that was never recorded is no wait; memory is zeros
  * at first; small and large copies arrive. The doubles see every access that nothing orders. */
-static ct_status memory_and_streams(ct_err *err)
+enum { LARGE = 5 << 20 };
+static unsigned char host[LARGE], back[LARGE];
+
+static ct_status use_memory_and_streams(void *device, void *block, ct_err *err)
 {
-    enum { LARGE = 5 << 20 };
-    void *device = NULL, *block = NULL;
-    const ct_alloc *alloc = ct_alloc_system();
-    CT_TRY(npu->device_open(alloc, 0, &device, err));
     void *const s0 = npu->stream(device, 0), *const s1 = npu->stream(device, 1);
-    unsigned char *host = ct_alloc_zeroed(alloc, 1, LARGE, err), *back = ct_alloc_zeroed(alloc, 1, LARGE, err);
     float x[64], y[64];
-    ct_status st = host != NULL && back != NULL && s0 != s1 && npu->stream(device, 2) == NULL ? CT_OK : CT_ERR_STATE;
+    ct_status st = s0 != s1 && npu->stream(device, 2) == NULL ? CT_OK : CT_ERR_STATE;
     CT_TRY(st);
-    CT_TRY(npu->memory_alloc(device, LARGE, &block, err));
     memset(back, 1, LARGE);
     CT_TRY(npu->copy_to_host(device, back, block, LARGE, s0, err));
     st = memcmp(host, back, LARGE) == 0 && (uintptr_t)block % 64 == 0 ? CT_OK : CT_ERR_NUMERIC; /* zeros */
@@ -137,9 +134,18 @@ static ct_status memory_and_streams(ct_err *err)
             st = y[i] == sum * sum ? st : CT_ERR_NUMERIC;
         }
     }
-    npu->memory_free(device, block, LARGE);
-    ct_alloc_free(alloc, host);
-    ct_alloc_free(alloc, back);
+    return st;
+}
+
+static ct_status memory_and_streams(ct_err *err)
+{
+    void *device = NULL, *block = NULL;
+    ct_status st = npu->device_open(ct_alloc_system(), 0, &device, err);
+    st = st == CT_OK ? npu->memory_alloc(device, LARGE, &block, err) : st;
+    st = st == CT_OK ? use_memory_and_streams(device, block, err) : st;
+    if (device != NULL) {
+        npu->memory_free(device, block, LARGE);
+    }
     npu->device_close(&device);
     return st;
 }
