@@ -50,6 +50,11 @@ both 'Muon and SGD' 2e-4 --config "$dir/muon.yaml" --training.mixed-precision-pa
 both 'validation' 2e-4 --config llama3_debugmodel --training.mixed-precision-param float32 --validator.enable --validator.freq 2 --validator.steps 1 \
     --validator.dataloader.dataset c4_test
 
+# A step waits for the device twice: before the first update and at its end. Attention enqueues more where there are more documents, all else the same.
+FAKE_CANN_COUNTS="$dir/counts" steps npu --config llama3_debugmodel --training.mixed-precision-param bfloat16 > "$dir/npu"
+grep '^sync' "$dir/counts" | tail -n 4 | awk '{ n[NR] = $4 } END { printf "a step: %d launches, 2 waits\n", n[1] + n[2]; exit !(NR == 4 && n[1] > 100 && n[3] > 100 && n[2] < 100 && n[2] == n[4]) }' ||
+    fail 'steps wait at other places'
+
 # The doubles add up in another order each time unless they are told not to.
 for i in 1 2; do
     steps npu --config llama3_debugmodel --training.mixed-precision-param bfloat16 --debug.deterministic --checkpoint.enable --checkpoint.folder "c$i" > "$dir/npu"

@@ -71,36 +71,40 @@ void cti_npu_op_accumulate(cti_npu_seq *s, const ct_launch *l)
 
 /* ---- SwiGLU ------------------------------------------------------------------------------------------------------ */
 
-/* g and u end to end, as CANN's SwiGlu wants them: [1, 2 n]. */
+/* Columns [first, first + width) of rows of 2 width. */
+static cti_npu_view half(cti_npu_view both, int64_t first, int64_t rows, int64_t width)
+{
+    return cti_npu_strided(both, first, NPU_DIMS(rows, width), (const int64_t[]){2 * width, 1});
+}
+
+/* g and u side by side in each row, as CANN's SwiGlu wants them. */
 static cti_npu_view join(cti_npu_seq *s, cti_npu_view g, cti_npu_view u)
 {
-    const int64_t n = cti_npu_numel(&g);
-    const cti_npu_view both = cti_npu_temp(s, g.dtype, NPU_DIMS(1, 2 * n));
-    cti_npu_cast(s, cti_npu_part(both, 0, NPU_DIMS(n)), g);
-    cti_npu_cast(s, cti_npu_part(both, n, NPU_DIMS(n)), u);
+    const int64_t rows = g.dims[0], width = g.dims[1];
+    const cti_npu_view both = cti_npu_temp(s, g.dtype, NPU_DIMS(rows, 2 * width));
+    cti_npu_spread(s, half(both, 0, rows, width), g);
+    cti_npu_spread(s, half(both, width, rows, width), u);
     return both;
 }
 
 void cti_npu_op_silu_mul(cti_npu_seq *s, const ct_launch *l)
 {
-    const int64_t n = cti_npu_count(&l->out[0]);
-    if (n == 0) {
-        return;
+    if (cti_npu_count(&l->out[0]) > 0) {
+        const cti_npu_view both = join(s, cti_npu_rows(&l->in[0]), cti_npu_rows(&l->in[1]));
+        NPU_CALL(s, SwiGlu, NPU_T(s, both), 1, NPU_T(s, cti_npu_rows(&l->out[0])));
     }
-    const cti_npu_view both = join(s, cti_npu_flat(&l->in[0]), cti_npu_flat(&l->in[1]));
-    NPU_CALL(s, SwiGlu, NPU_T(s, both), 1, NPU_T(s, cti_npu_as(cti_npu_of(&l->out[0]), NPU_DIMS(1, n))));
 }
 
 void cti_npu_op_silu_mul_grad(cti_npu_seq *s, const ct_launch *l)
 {
-    const int64_t n = cti_npu_count(&l->out[0]);
-    if (n == 0) {
-        return;
+    const cti_npu_view dg = cti_npu_rows(&l->out[0]);
+    const int64_t rows = dg.dims[0], width = dg.dims[1];
+    if (cti_npu_numel(&dg) > 0) {
+        const cti_npu_view both = join(s, cti_npu_rows(&l->in[1]), cti_npu_rows(&l->in[2])), grads = cti_npu_temp(s, both.dtype, both.ndim, both.dims);
+        NPU_CALL(s, SwiGluGrad, NPU_T(s, cti_npu_rows(&l->in[0])), NPU_T(s, both), 1, NPU_T(s, grads));
+        cti_npu_spread(s, dg, half(grads, 0, rows, width));
+        cti_npu_spread(s, cti_npu_rows(&l->out[1]), half(grads, width, rows, width));
     }
-    const cti_npu_view both = join(s, cti_npu_flat(&l->in[1]), cti_npu_flat(&l->in[2])), grads = cti_npu_temp(s, both.dtype, NPU_DIMS(1, 2 * n));
-    NPU_CALL(s, SwiGluGrad, NPU_T(s, cti_npu_as(cti_npu_of(&l->in[0]), NPU_DIMS(1, n))), NPU_T(s, both), 1, NPU_T(s, grads));
-    cti_npu_cast(s, cti_npu_flat(&l->out[0]), cti_npu_part(grads, 0, NPU_DIMS(n)));
-    cti_npu_cast(s, cti_npu_flat(&l->out[1]), cti_npu_part(grads, n, NPU_DIMS(n)));
 }
 
 void cti_npu_op_swiglu(cti_npu_seq *s, const ct_launch *l)
