@@ -231,14 +231,32 @@ typedef struct row {
     int need;
 } row;
 
+/* " (CANN 9.1.0; ctitan is written for 8.0 to 9.x)", as far as the libraries tell, whatever else they lack. */
+static const char *found_version(char *buf, size_t size)
+{
+    static const row ROWS[] = {{"aclsysGetVersionStr", offsetof(cti_cann, aclsysGetVersionStr), MAY},
+                               {"aclsysGetCANNVersion", offsetof(cti_cann, aclsysGetCANNVersion), MAY},
+                               {"aclrtGetVersion", offsetof(cti_cann, aclrtGetVersion), MAY}};
+    cti_cann cann = {0};
+    char version[128];
+    for (size_t i = 0; i < sizeof ROWS / sizeof ROWS[0]; i++) {
+        void *found = find_symbol(ROWS[i].name);
+        memcpy((char *)&cann + ROWS[i].offset, &found, sizeof found);
+    }
+    (void)cti_cann_version(&cann, version, sizeof version);
+    (void)snprintf(buf, size, " (%s; ctitan is written for CANN 8.0 to 9.x)", version[0] != '\0' ? version : "of a version that is not told");
+    return buf;
+}
+
 static ct_status take(const row *rows, size_t n, void *into, const char *what, ct_err *err)
 {
     for (size_t i = 0; i < n; i++) {
         void *found = find_symbol(rows[i].name);
         memcpy((char *)into + rows[i].offset, &found, sizeof found); /* ISO C has no cast from object to function */
         if (found == NULL && rows[i].need == MUST) {
-            return CT_FAIL(err, CT_ERR_UNSUPPORTED, "%s has no function %s(); looked into %s%s%s", what, rows[i].name, all.sought,
-                           all.refused[0] != '\0' ? "; " : "", all.refused);
+            char version[256];
+            return CT_FAIL(err, CT_ERR_UNSUPPORTED, "%s%s has no function %s(); looked into %s%s%s", what, found_version(version, sizeof version), rows[i].name,
+                           all.sought, all.refused[0] != '\0' ? "; " : "", all.refused);
         }
     }
     return CT_OK;
@@ -344,8 +362,9 @@ const char *cti_cann_version(const cti_cann *cann, char *buf, size_t size)
 
 ct_status cti_cann_missing(const char *op, const char *for_what, ct_err *err)
 {
-    return CT_FAIL(err, CT_ERR_UNSUPPORTED, "the installed CANN has no operator for '%s': aclnn%s() or aclnn%sGetWorkspaceSize() is in none of %s%s%s", for_what, op,
-                   op, all.sought, all.refused[0] != '\0' ? "; " : "", all.refused);
+    char version[256];
+    return CT_FAIL(err, CT_ERR_UNSUPPORTED, "the installed CANN%s has no operator for '%s': aclnn%s() or aclnn%sGetWorkspaceSize() is in none of %s%s%s",
+                   found_version(version, sizeof version), for_what, op, op, all.sought, all.refused[0] != '\0' ? "; " : "", all.refused);
 }
 
 void cti_hccl_config_init(HcclCommConfig *config)

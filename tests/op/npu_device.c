@@ -224,10 +224,10 @@ static const device_case CASES[] = {
     {"a device that is lost", add_twice, NULL, {"FAKE_CANN_FAULT=lost=1"}, CT_ERR_BACKEND, {"heartbeat"}},
     {"a wait without end", add_twice, NULL, {"FAKE_CANN_FAULT=sync_timeout=1"}, CT_ERR_TIMEOUT, {"507046", "EE1002", "collective"}},
     {"an operator that is not there", swiglu, "--without aclnnSwiGlu,aclnnSwiGluGetWorkspaceSize", {NULL}, CT_ERR_UNSUPPORTED,
-     {"no operator for 'swiglu': aclnnSwiGlu() or aclnnSwiGluGetWorkspaceSize()", "libopapi.so", "libaclnn_math.so"}},
+     {"the installed CANN (CANN 9.", "no operator for 'swiglu': aclnnSwiGlu() or aclnnSwiGluGetWorkspaceSize()", "libopapi.so", "libaclnn_math.so"}},
     {"half an operator", swiglu, "--without aclnnSwiGlu", {NULL}, CT_ERR_UNSUPPORTED, {"no operator for 'swiglu'"}},
-    {"a runtime without a function", count, "--without aclrtMemcpyAsync", {NULL}, CT_ERR_UNSUPPORTED, {"CANN's runtime has no function aclrtMemcpyAsync()", "libascendcl.so"}},
-    {"no operators' interface", count, "--no libnnopbase", {NULL}, CT_ERR_UNSUPPORTED, {"CANN's operator interface has no function aclCreateTensor()", "libnnopbase.so"}},
+    {"a runtime without a function", count, "--without aclrtMemcpyAsync", {NULL}, CT_ERR_UNSUPPORTED, {"CANN's runtime (CANN 9.", "written for CANN 8.0 to 9.x) has no function aclrtMemcpyAsync()", "libascendcl.so"}},
+    {"no operators' interface", count, "--no libnnopbase", {NULL}, CT_ERR_UNSUPPORTED, {"CANN's operator interface (CANN 9.", "has no function aclCreateTensor()", "libnnopbase.so"}},
     {"kernels that cannot be found", add_twice, NULL, {"ASCEND_OPP_PATH="}, CT_ERR_BACKEND, {"561107", "add: aclnnAddGetWorkspaceSize of f32 [64], f32 [64], f32 [64]", "set_env.sh"}},
 };
 
