@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/npu/npu.h"
 #include "backend/null/null.h"
 #include "base/base.h"
 #include "cli/cli.h"
@@ -283,7 +284,7 @@ static ct_status plan(const ct_alloc *alloc, const cti_env *env, cti_run_config 
         CT_TRY(cti_target_find(a->target, &target, err));
     }
     CT_TRY(cti_run_config_override(alloc, env->registry, env->plugins, run, a->n_ranks, true, &applied, err));
-    const ct_backend *backend = target != NULL ? ct_backend_null() : cti_backends()[0];
+    const ct_backend *backend = target == NULL ? cti_backends()[0] : target->soc != NULL ? ct_backend_npu() : ct_backend_null();
     const cti_plan_request request = {.run = run, .n_ranks = a->n_ranks, .rank = a->rank, .backend = backend, .target = target,
                                       .compute_dtype = compute_dtype(run, target, alloc, backend)};
     cti_run_estimate *e = NULL;

@@ -40,7 +40,7 @@ static void attention_of(cti_npu_seq *s, const ct_launch *l, int32_t at, bool by
         a->before = attrs->window - 1;
         a->after = attrs->causal ? 0 : INT32_MAX;
     }
-    if (a->has_mask && s->st == CT_OK) {
+    if (a->has_mask && s->st == CT_OK && s->mode != CTI_NPU_SIZE) {
         cti_npu_stop(s, cti_npu_mask(s->dev, &a->mask, s->err));
     }
 }

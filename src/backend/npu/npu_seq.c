@@ -147,6 +147,9 @@ static void fail_call(cti_npu_seq *s, const char *name, const char *phase, aclnn
 
 bool cti_npu_begin(cti_npu_seq *s, const char *name, bool is_there)
 {
+    if (s->is_blind) {
+        return false;
+    }
     if (s->st == CT_OK && !is_there) {
         cti_npu_stop(s, cti_cann_missing(name, s->op, s->err));
     }
@@ -375,12 +378,12 @@ static void seq_deinit(cti_npu_seq *s)
 
 size_t cti_npu_size(const ct_launch *launch, const char *op, cti_npu_build build)
 {
-    cti_npu_device *dev = cti_npu_current();
-    if (dev == NULL) {
-        return 0; /* nobody will run this */
-    }
+    static const cti_cann nothing;
+    cti_npu_device *dev = cti_npu_current(), none = {.alloc = ct_alloc_system(), .cann = &nothing};
+    const bool is_blind = dev == NULL; /* `ctitan plan` on any machine: temporaries count, what CANN's operators want for themselves is not known */
+    dev = is_blind ? &none : dev;
     ct_err ignored = {0}; /* what fails here fails again when it runs, and is told there */
-    cti_npu_seq s = {.dev = dev, .cann = dev->cann, .launch = launch, .op = op, .mode = CTI_NPU_SIZE, .err = &ignored};
+    cti_npu_seq s = {.dev = dev, .cann = dev->cann, .launch = launch, .op = op, .mode = CTI_NPU_SIZE, .is_blind = is_blind, .err = &ignored};
     build(&s, launch);
     return s.most + s.tail == 0 ? 0 : s.most + s.tail + 2 * ALIGN; /* borders: the launch's memory begins at a multiple of 64 */
 }

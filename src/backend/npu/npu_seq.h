@@ -43,6 +43,7 @@ typedef struct cti_npu_seq {
     ct_status st; /* the first failure */
     ct_err *err;
     bool is_refused; /* preparing: an operator cannot be kept */
+    bool is_blind;   /* sizing without CANN: operators are passed over */
     size_t at, most; /* bytes of temporaries in use, and the most there were */
     size_t tail;     /* bytes: the largest workspace that an operator asked for */
     cti_npu_record *record;
@@ -58,7 +59,7 @@ typedef struct cti_npu_seq {
 
 typedef void (*cti_npu_build)(cti_npu_seq *s, const ct_launch *launch);
 
-/* The three walks. */
+/* The three walks. The first without a device of this thread (`ctitan plan`) counts temporaries alone. */
 size_t cti_npu_size(const ct_launch *launch, const char *op, cti_npu_build build);
 CT_MUST_CHECK ct_status cti_npu_run(const ct_launch *launch, const char *op, cti_npu_build build, ct_err *err);
 CT_MUST_CHECK ct_status cti_npu_prepare(const ct_launch *launch, const char *op, cti_npu_build build, void **out_state, ct_err *err);
