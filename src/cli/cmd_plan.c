@@ -40,7 +40,7 @@ static void print_help(void)
         printf("                     %-16s %s\n", cti_target_at(i)->name, cti_target_at(i)->what);
     }
     printf("  --json           the same as JSON\n\n"
-           "Memory is exact for this machine's CPU; for other devices it is what the graph needs, without the workspaces of their kernels.\n"
+           "Memory is exact for this machine's CPU; for Ascend devices without what CANN's operators want for themselves, for others without any workspace.\n"
            "Every setting of `" CTI_PROGRAM " train` may be given: " CTI_PROGRAM " train --help lists them.\n");
 }
 
