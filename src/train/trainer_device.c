@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backend/npu/npu.h"
 #include "base/base.h"
@@ -99,15 +100,50 @@ static ct_status find_best(cti_trainer *t, int32_t *out_n, cti_str *told, ct_err
     return host != NULL ? cti_str_check(told, err) : CT_FAIL(err, CT_ERR_UNSUPPORTED, "--device auto: %s", cti_str_text(told));
 }
 
-/* Each rank of a host takes the device of its local rank. */
+typedef struct seen { /* of a rank, for the others */
+    char host[64], list[64];
+} seen;
+
+/* Whether the launcher gave each rank of this host a list of its own (as Slurm does). All ranks call it. */
+static ct_status have_own_lists(const cti_trainer *t, bool *out, ct_err *err)
+{
+    const int64_t n = t->mesh.world_size, me = t->mesh.rank;
+    const char *list = getenv("ASCEND_RT_VISIBLE_DEVICES"); /* NOLINT(concurrency-mt-unsafe): only read */
+    *out = false;
+    if (n == 1) {
+        return CT_OK;
+    }
+    seen *all = CT_NEW_ARRAY(t->alloc, seen, n, err);
+    if (all == NULL) {
+        return CT_ERR_MEMORY;
+    }
+    if (gethostname(all[me].host, sizeof all[me].host - 1) != 0) {
+        all[me].host[0] = '\0';
+    }
+    (void)snprintf(all[me].list, sizeof all[me].list, "%s", list != NULL ? list : ""); /* cut: then it is not one device */
+    const ct_status st = ct_comm_all_gather(t->world, &all[me], all, sizeof *all, CT_DTYPE_U8, NULL, err);
+    *out = list != NULL;
+    for (int64_t r = 0; r < n && st == CT_OK; r++) {
+        *out = *out && (r == me || strcmp(all[r].host, all[me].host) != 0 || strcmp(all[r].list, all[me].list) != 0);
+    }
+    ct_alloc_free(t->alloc, all);
+    return st;
+}
+
+/* Each rank of a host takes the device of its local rank; or the only one it sees, where all see others. */
 static ct_status choose_index(const cti_trainer *t, int32_t n_devices, int32_t *out_index, ct_err *err)
 {
     const ct_place *place = ct_bootstrap_place(t->o.bootstrap);
+    bool has_own = false;
     *out_index = 0;
     if (t->backend->device_count == NULL) {
         return CT_OK;
     }
+    CT_TRY(have_own_lists(t, &has_own, err));
     const int ranks = place->local_world_size > place->local_rank + 1 ? place->local_world_size : place->local_rank + 1;
+    if (n_devices == 1 && has_own) {
+        return CT_OK;
+    }
     if (ranks > n_devices) {
         const char *list = getenv("ASCEND_RT_VISIBLE_DEVICES"); /* NOLINT(concurrency-mt-unsafe): for the message */
         char last[16] = "";

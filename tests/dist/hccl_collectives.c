@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HCCL's engine on the doubles of CANN: every collective, dtype and size on 2 and 4 ranks and on groups of them; sums of f64 have the bits of every
- * other engine; faults have one clear error each, on all ranks, and nothing hangs. */
+ * other engine; faults have one clear error each, on all ranks, and nothing hangs. With CT_NPU_HARDWARE=1 the collectives of two ranks run on two real devices. */
 /* rooms: backend/npu comm/hccl comm/local comm cann backend base */
 /* labels: slow */
 #include "base/num.h"
@@ -391,6 +391,10 @@ static int need_doubles(void **state)
 
 int main(void)
 {
+    const struct CMUnitTest on_hardware[] = {cmocka_unit_test(two_ranks)};
+    if (hccl_is_on_hardware()) {
+        return cmocka_run_group_tests(on_hardware, NULL, NULL);
+    }
     const struct CMUnitTest tests[] = {cmocka_unit_test(two_ranks), cmocka_unit_test(four_ranks), cmocka_unit_test(deterministic_sums_repeat),
                                        cmocka_unit_test(ports_are_set_where_they_are_not), cmocka_unit_test(faults)};
     return cmocka_run_group_tests(tests, need_doubles, NULL);

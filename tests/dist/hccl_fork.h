@@ -34,6 +34,13 @@ static inline void hccl_put_env(const char *text)
     CHECK(setenv(name, text + strlen(name) + 1, 1) == 0);
 }
 
+/* CT_NPU_HARDWARE=1: with the CANN that is installed, and its devices. */
+static inline bool hccl_is_on_hardware(void)
+{
+    const char *value = getenv("CT_NPU_HARDWARE");
+    return value != NULL && strcmp(value, "1") == 0;
+}
+
 static inline void hccl_rank_main(const hccl_case *c, int r, int port)
 {
     ct_err err = {0};
@@ -41,9 +48,11 @@ static inline void hccl_rank_main(const hccl_case *c, int r, int port)
     const int64_t timeout_ms = c->timeout_ms > 0 ? c->timeout_ms : 60000;
     const ct_place place = fork_place(r, c->n, port);
     const ct_comm_options options = {.timeout_ms = timeout_ms, .is_deterministic = c->is_deterministic};
-    hccl_put_env("ASCEND_HOME_PATH=" CT_BINARY_DIR "/fake_cann");
-    hccl_put_env("FAKE_CANN_DEVICES=4");
-    hccl_put_env("FAKE_CANN_LEAKS=fail");
+    if (!hccl_is_on_hardware()) {
+        hccl_put_env("ASCEND_HOME_PATH=" CT_BINARY_DIR "/fake_cann");
+        hccl_put_env("FAKE_CANN_DEVICES=4");
+        hccl_put_env("FAKE_CANN_LEAKS=fail");
+    }
     for (int i = 0; c->env[i] != NULL; i++) {
         hccl_put_env(c->env[i]);
     }

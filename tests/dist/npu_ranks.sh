@@ -92,6 +92,22 @@ refused $rc "ASCEND_RT_VISIBLE_DEVICES is '0,1,9', 3 devices, and CANN sees 2 of
 rc=0; ASCEND_RT_VISIBLE_DEVICES=1,0 "$bin" train "${small[@]}" --device npu >out 2>&1 || rc=$?
 refused $rc "ASCEND_RT_VISIBLE_DEVICES is '1,0', wanted numbers in ascending order"
 
+# A launcher may give each rank its own device, as Slurm does.
+both() { # both LOG LIST0 LIST1: two ranks with lists of their own
+    local port=$((20000 + RANDOM % 20000)) r rc=0 pids=()
+    for r in 0 1; do
+        env RANK=$r WORLD_SIZE=2 LOCAL_RANK=$r LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port ASCEND_RT_VISIBLE_DEVICES="$(eval echo "\$$((r + 2))")" \
+            timeout 120 "$bin" train "${small[@]}" --training.steps 1 --training.local-batch-size 1 >"$1.$r" 2>&1 &
+        pids+=($!)
+    done
+    for r in 0 1; do wait "${pids[$r]}" || rc=$?; done
+    return $rc
+}
+both out 2 3 || fail "lists of their own"
+grep -q 'Device: npu 0 of 1' out.0 && grep -q 'Device: npu 0 of 1' out.1 || fail "the devices of lists of their own"
+rc=0; both out 2 2 || rc=$?
+[ $rc = 2 ] && grep -q "this host has local ranks 0 to 1 and npu devices 0: .*'2'" out.1 || fail "one device in two lists: $rc"
+
 # ---- faults: rank 1 alone has them
 export FAKE_CANN_TIME_SCALE=0.01 FAKE_CANN_LEAKS=print
 faulty() { # faulty CODE0 CODE1 NAME=VALUE...
