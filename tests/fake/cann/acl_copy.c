@@ -9,15 +9,28 @@
 enum { H2H, H2D, D2H, D2D, BY_ADDRESS, BUFFERED_H2D, KINDS };
 enum { POISON = 0xdb }; /* what the target of a queued copy holds until the copy runs */
 
+/* The bytes of a pinned source, until the host has synchronised with the copy. */
+struct snapshot {
+    struct snapshot *next;
+    const char *name;
+    uintptr_t from;
+    size_t size;
+    int slot;
+    uint64_t step;
+    bool over; /* told, or another task may have written there since */
+    unsigned char bytes[];
+};
+static struct snapshot *snapshots;
+
 /* `rows` rows of `width` bytes; one row: a plain copy. */
 struct copy {
     const char *name;
     void *dst;
     const void *src;
     size_t dpitch, spitch, width, rows;
-    int value;               /* of a fill: src is NULL */
-    unsigned char *snapshot; /* of a pinned source when it was queued */
-    bool poisoned;           /* a pinned target */
+    int value;                 /* of a fill: src is NULL */
+    struct snapshot *snapshot; /* of a pinned source when it was queued */
+    bool poisoned;             /* a pinned target */
 };
 
 static size_t extent(size_t pitch, size_t width, size_t rows)
@@ -44,13 +57,58 @@ static void move(const struct copy *copy)
     }
 }
 
+static void snapshot_check(struct snapshot *snapshot)
+{
+    if (!snapshot->over && memcmp(snapshot->bytes, alias_of(snapshot->from), snapshot->size) != 0) {
+        snapshot->over = true;
+        fake_trap(FAKE_R_PINNED_CHANGED,
+                  "%s: the host changed the source at %p before it synchronised with the copy",
+                  snapshot->name, (void *)snapshot->from); /* NOLINT */
+    }
+}
+
+void snapshots_release(void)
+{
+    for (struct snapshot **at = &snapshots; *at != NULL;) {
+        struct snapshot *snapshot = *at;
+        if (snapshot->step > cann.host.at[snapshot->slot]) {
+            at = &snapshot->next;
+            continue;
+        }
+        snapshot_check(snapshot);
+        *at = snapshot->next;
+        free(snapshot);
+    }
+}
+
+/* A task is to write [from, to): what was there need not stay. */
+static void snapshots_overwritten(uintptr_t from, uintptr_t to)
+{
+    for (struct snapshot *snapshot = snapshots; snapshot != NULL; snapshot = snapshot->next) {
+        snapshot->over = snapshot->over || (snapshot->from < to && from < snapshot->from + snapshot->size);
+    }
+}
+
+static struct snapshot *snapshot_take(const char *name, uintptr_t from, size_t size,
+                                      const struct stream *stream)
+{
+    struct snapshot *snapshot = malloc(sizeof *snapshot + size);
+    if (snapshot == NULL) {
+        abort();
+    }
+    *snapshot = (struct snapshot){snapshots, name, from, size, stream->slot, stream->issued + 1, false};
+    (void)memcpy(snapshot->bytes, alias_of(from), size);
+    snapshots = snapshot;
+    return snapshot;
+}
+
 static int run_copy(void *arg)
 {
     struct copy *copy = arg;
-    size_t size = copy->src == NULL ? 0 : extent(copy->spitch, copy->width, copy->rows);
-    if (copy->snapshot != NULL && memcmp(copy->snapshot, alias_of((uintptr_t)copy->src), size) != 0) {
-        fake_trap(FAKE_R_PINNED_CHANGED, "%s: the host changed the source at %p before the stream had passed",
-                  copy->name, copy->src);
+    if (copy->snapshot != NULL) {
+        cann_lock();
+        snapshot_check(copy->snapshot);
+        cann_unlock();
     }
     const unsigned char *target = alias_of((uintptr_t)copy->dst);
     bool whole = true;
@@ -65,11 +123,6 @@ static int run_copy(void *arg)
     }
     move(copy);
     return 0;
-}
-
-static void copy_done(void *arg)
-{
-    free(((struct copy *)arg)->snapshot);
 }
 
 /* The blocks of both sides, and whether a copy between them is allowed; false: a trap was told. */
@@ -184,13 +237,12 @@ static int queue_copy(struct copy *copy, struct stream *stream, struct context *
     size_t written = extent(copy->dpitch, copy->width, copy->rows);
     uintptr_t from = (uintptr_t)copy->src, to = (uintptr_t)copy->dst;
     if (src != NULL && src->device < 0 && !block_busy(src, from, from + read)) {
-        copy->snapshot = malloc(read);
-        if (copy->snapshot == NULL) {
-            abort();
-        }
-        (void)memcpy(copy->snapshot, alias_of(from), read);
+        copy->snapshot = snapshot_take(copy->name, from, read, stream);
     }
     bool to_pinned = dst != NULL && dst->device < 0;
+    if (to_pinned) {
+        snapshots_overwritten(to, to + written);
+    }
     if (to_pinned && !block_busy(dst, to, to + written)) {
         copy->poisoned = true;
         for (size_t r = 0; r < copy->rows; r++) {
@@ -202,7 +254,11 @@ static int queue_copy(struct copy *copy, struct stream *stream, struct context *
     }
     struct fake_range ranges[] = {{copy->src, read, FAKE_READ, "source"},
                                   {copy->dst, written, FAKE_WRITE, "destination"}};
-    return launch(copy->name, stream, ranges, 2, run_copy, copy, sizeof *copy, copy_done, true);
+    int code = launch(copy->name, stream, ranges, 2, run_copy, copy, sizeof *copy, NULL, true);
+    if (code != 0 && copy->snapshot != NULL) {
+        copy->snapshot->over = true;
+    }
+    return code;
 }
 
 static int copy_async(struct copy *copy, size_t max, int kind, void *stream_handle)

@@ -220,7 +220,7 @@ bool is_device_address(uintptr_t address);
 void *alias_of(uintptr_t address);
 bool guards_whole(const struct block *block);
 void pinned_protect(uintptr_t from, uintptr_t to, int slot, uint64_t step);
-void pinned_release(void); /* those targets that the host has synchronised with */
+void pinned_release(void); /* sources and targets that the host has synchronised with */
 /* Whether a copy that the host has not synchronised with touches [from, to): such bytes are neither poisoned
  * nor compared. */
 bool block_busy(const struct block *block, uintptr_t from, uintptr_t to);
@@ -230,6 +230,9 @@ bool device_holds(int device, char *out, size_t size);
 /* The block that holds the whole of [address, address + size) for a task on `device` (-1: any); otherwise a
  * trap and NULL. */
 struct block *block_checked(const char *name, const char *what, uintptr_t address, size_t size, int device);
+
+/* ---- acl_copy.c; with the lock held ---- */
+void snapshots_release(void); /* those sources that the host has synchronised with */
 
 /* ---- acl_race.c; with the lock held ---- */
 void clock_join(struct clock *into, const struct clock *other);

@@ -620,6 +620,7 @@ void pinned_protect(uintptr_t from, uintptr_t to, int slot, uint64_t step)
 
 void pinned_release(void)
 {
+    snapshots_release();
     size_t kept = 0, n = nclosed;
     for (size_t i = 0; i < n; i++) {
         if (closed[i].step <= cann.host.at[closed[i].slot]) {
