@@ -277,7 +277,8 @@ static inline fake_view *fake_arg_view(fake_call *c, int i)
 {
     return &c->arg[i].view;
 }
-/* Zeroed memory that is freed when the task is over. */
+/* Memory that is freed when the task is over: as it comes, and zeroed. */
+FAKE_API void *fake_scrap_raw(fake_call *c, int64_t n, size_t size);
 FAKE_API void *fake_scrap_new(fake_call *c, int64_t n, size_t size);
 FAKE_API float *fake_new_f32(fake_call *c, int64_t n);
 FAKE_API double *fake_new_f64(fake_call *c, int64_t n);

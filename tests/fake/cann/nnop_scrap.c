@@ -4,25 +4,28 @@
 #include "nnop_exec.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct fake_scrap {
     struct fake_scrap *next;
     _Alignas(64) char bytes[];
 };
 
-void *fake_scrap_new(fake_call *c, int64_t n, size_t size)
+void *fake_scrap_raw(fake_call *c, int64_t n, size_t size)
 {
     size_t bytes = (size_t)(n > 0 ? n : 1) * size;
     struct fake_scrap *s = aligned_alloc(64, (sizeof *s + bytes + 63) / 64 * 64);
     if (!s) {
         abort();
     }
-    for (size_t i = 0; i < bytes; i++) {
-        s->bytes[i] = 0;
-    }
     s->next = c->scraps;
     c->scraps = s;
     return s->bytes;
+}
+
+void *fake_scrap_new(fake_call *c, int64_t n, size_t size)
+{
+    return memset(fake_scrap_raw(c, n, size), 0, (size_t)(n > 0 ? n : 1) * size);
 }
 
 void fake_scraps_free(fake_call *c)
@@ -46,21 +49,21 @@ double *fake_new_f64(fake_call *c, int64_t n)
 
 float *fake_arg_f32(fake_call *c, int i)
 {
-    float *x = fake_new_f32(c, fake_view_count(&c->arg[i].view));
+    float *x = fake_scrap_raw(c, fake_view_count(&c->arg[i].view), sizeof *x);
     fake_load_f32(&c->arg[i].view, x);
     return x;
 }
 
 double *fake_arg_f64(fake_call *c, int i)
 {
-    double *x = fake_new_f64(c, fake_view_count(&c->arg[i].view));
+    double *x = fake_scrap_raw(c, fake_view_count(&c->arg[i].view), sizeof *x);
     fake_load_f64(&c->arg[i].view, x);
     return x;
 }
 
 int64_t *fake_arg_i64(fake_call *c, int i)
 {
-    int64_t *x = fake_scrap_new(c, fake_view_count(&c->arg[i].view), sizeof *x);
+    int64_t *x = fake_scrap_raw(c, fake_view_count(&c->arg[i].view), sizeof *x);
     fake_load_i64(&c->arg[i].view, x);
     return x;
 }

@@ -210,7 +210,8 @@ static bool run_float(fake_call *c, const fake_view *a, const fake_view *b, int6
     if (kind > DIV || !fake_dtype_is_float(meet) || meet == ACL_DOUBLE) {
         return false;
     }
-    float *x = fake_new_f32(c, n), *y = fake_new_f32(c, n), alpha = code & ALPHA ? (float)c->arg[2].d : 1;
+    float *x = fake_scrap_raw(c, n, sizeof *x), *y = fake_scrap_raw(c, n, sizeof *y),
+          alpha = code & ALPHA ? (float)c->arg[2].d : 1;
     fake_load_f32(a, x);
     if (b) {
         fake_load_f32(b, y);

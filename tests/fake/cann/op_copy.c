@@ -11,12 +11,16 @@ static void convert(fake_call *c, const fake_view *from, const fake_view *to)
     fake_view wide;
     int64_t n = fake_view_count(to);
     fake_view_broadcast(from, to->ndim, to->dim, &wide);
-    if (fake_dtype_is_float(from->dtype)) {
-        double *x = fake_new_f64(c, n);
+    if (fake_dtype_is_float(from->dtype) && from->dtype != ACL_DOUBLE) { /* all of them are floats, exactly */
+        float *x = fake_scrap_raw(c, n, sizeof *x);
+        fake_load_f32(&wide, x);
+        fake_store_f32(to, x);
+    } else if (from->dtype == ACL_DOUBLE) {
+        double *x = fake_scrap_raw(c, n, sizeof *x);
         fake_load_f64(&wide, x);
         fake_store_f64(to, x);
     } else {
-        int64_t *x = fake_scrap_new(c, n, sizeof *x);
+        int64_t *x = fake_scrap_raw(c, n, sizeof *x);
         fake_load_i64(&wide, x);
         fake_store_i64(to, x);
     }

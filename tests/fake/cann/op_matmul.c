@@ -156,8 +156,8 @@ static float *multiply(fake_call *c, const fake_view *a, const fake_view *b, int
     yd[nbatch + 1] = n;
     fake_view_broadcast(&x, nbatch + 2, xd, &x);
     fake_view_broadcast(&y, nbatch + 2, yd, &y);
-    float *p = fake_new_f32(c, count * m * k), *q = fake_new_f32(c, count * k * n),
-          *r = fake_new_f32(c, count * m * n);
+    float *p = fake_scrap_raw(c, count * m * k, sizeof *p), *q = fake_scrap_raw(c, count * k * n, sizeof *q);
+    float *r = fake_scrap_raw(c, count * m * n, sizeof *r);
     fake_load_f32(&x, p);
     fake_load_f32(&y, q);
     bool is_float = a->dtype == ACL_FLOAT || b->dtype == ACL_FLOAT;
