@@ -252,6 +252,30 @@ static inline void op_infer(const op_case *c, op_result *r)
     ct_graph_destroy(&graph);
 }
 
+/* A device that is no host stays open from case to case, as it does in a run, until op_close_device(). */
+static const ct_backend *op_kept_backend;
+static void *op_kept_device;
+
+static inline ct_status op_open_device(const ct_backend *b, void **out_device, ct_err *err)
+{
+    if (b->stream == NULL) {
+        return b->device_open(ct_alloc_system(), 0, out_device, err);
+    }
+    ct_status st = CT_OK;
+    if (op_kept_device == NULL) {
+        op_kept_backend = b;
+        st = b->device_open(ct_alloc_system(), 0, &op_kept_device, err);
+    }
+    *out_device = op_kept_device;
+    return st;
+}
+static inline void op_close_device(void)
+{
+    if (op_kept_device != NULL) {
+        op_kept_backend->device_close(&op_kept_device);
+    }
+}
+
 /* A device buffer between two guards. */
 typedef struct op_buffer {
     char *device; /* the whole block; the tensor starts at + OP_GUARD */
@@ -344,7 +368,7 @@ static inline void op_execute_once(const ct_backend *b, const op_case *c, int32_
     }
     ct_launch launch = {.in = in, .n_in = c->n_in, .out = out, .n_out = r->n_out, .attrs = c->attrs};
     if (ct_kernel_find(b, c->op, cti_launch_dtype(&launch), &kernel, &r->err) != CT_OK ||
-        b->device_open(ct_alloc_system(), 0, &device, &r->err) != CT_OK) {
+        op_open_device(b, &device, &r->err) != CT_OK) {
         fail_msg("%s", r->err.message);
     }
     launch.workspace_bytes = kernel->workspace_bytes != NULL ? kernel->workspace_bytes(&launch) : 0;
@@ -414,7 +438,9 @@ static inline void op_execute_once(const ct_backend *b, const op_case *c, int32_
     if (work.device != NULL) {
         op_buffer_take(b, device, c->arena, &work, NULL, op, "workspace", 0);
     }
-    b->device_close(&device);
+    if (device != op_kept_device) {
+        b->device_close(&device);
+    }
 }
 
 static inline void op_same_bits(const char *who, const op_case *c, const op_result *a, const op_result *b, const char *why)

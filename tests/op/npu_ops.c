@@ -51,5 +51,7 @@ int main(int argc, char **argv)
     only = argc > 1 ? argv[1] : NULL;
     ct_backend_npu_set_deterministic(true);
     op_has_f32_scalars = true;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    op_close_device();
+    return failed;
 }

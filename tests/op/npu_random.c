@@ -63,5 +63,7 @@ int main(void)
     }
     ct_backend_npu_set_deterministic(true);
     op_has_f32_scalars = true;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    op_close_device();
+    return failed;
 }
