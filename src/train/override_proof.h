@@ -36,7 +36,7 @@ typedef struct cti_proof {
     int32_t n_lines, cap_lines;
     bool is_forward_equal, are_gradients_equal;
     const char *mismatch; /* NULL; or in which parameters the two differ, so that their checkpoints are not each other's */
-    const char *skipped;  /* "": nothing was left out; else number formats with the reason, a line each */
+    const char *skipped;  /* "": all was compared; else what was not, with the reason, a line each */
 } cti_proof;
 
 /* target: an entry of override.imports ("plugin.name", "plugin.name={…}"). backend: where f32 and bf16 run; ref: the reference.
