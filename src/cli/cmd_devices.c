@@ -64,9 +64,8 @@ static void add_kind(const ct_alloc *alloc, const char *kind, const char *librar
     }
     (void)json_array_extend(devices, json_object_get(answer, "devices"));
     const char *why = json_string_value(json_object_get(answer, "why_not"));
-    const size_t n = strlen(kind);
-    if (why != NULL && cti_starts_with(why, kind) && why[n] == ':') { /* the line begins with it */
-        why += n + 2;
+    if (why != NULL && cti_starts_with(why, kind) && strstr(why, ": ") != NULL) { /* "npu 0: ": the line begins with the kind */
+        why = strstr(why, ": ") + 2;
     }
     if (why != NULL) {
         (void)json_object_set_new(notes, kind, json_string(why));

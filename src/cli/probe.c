@@ -176,8 +176,12 @@ json_t *cti_probe_npus(const ct_alloc *alloc)
     if (npu == NULL) {
         return devices_and_why(devices, "this build has no backend for it");
     }
-    if (npu->device_count(&n, &err) == CT_OK && n == 0) {
-        (void)CT_FAIL(&err, CT_ERR_NOT_FOUND, "CANN sees no device");
+    if (npu->device_count(&n, &err) == CT_OK && n == 0) { /* who opens one is told what is missing */
+        void *device = NULL;
+        if (npu->device_open(alloc, 0, &device, &err) == CT_OK) {
+            npu->device_close(&device);
+            n = 1;
+        }
     }
     for (int32_t i = 0; i < n; i++) {
         add_npu(devices, alloc, npu, i);
