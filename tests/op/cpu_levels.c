@@ -75,7 +75,7 @@ static void a_device_has_facts_and_memory(void **state)
     assert_int_equal(cpu->device_open(ct_alloc_system(), 0, &device, NULL), CT_OK);
     assert_int_equal(cpu->device_facts(device, &facts, NULL), CT_OK);
     assert_string_equal(facts.type, "CPU");
-    assert_true(facts.peak_flops > 1e8 && facts.memory_bytes > 0);
+    assert_true(facts.peak_flops > 0 && facts.memory_bytes > 0);
     const size_t sizes[] = {0, 1, 4096, (2 << 20) - 1, 2 << 20, (5 << 20) + 3, 40 << 20};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         char *p = NULL;
