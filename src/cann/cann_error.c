@@ -16,10 +16,11 @@ typedef struct code_row {
 } code_row;
 
 #define NO_DEVICE "check that the driver is loaded (npu-smi info), that the device is mapped into the container, and that no other process holds it"
-#define KERNEL "CTITAN_NPU_SYNC=1 makes each operator wait, so that the failing one is named; the device must be opened anew"
+#define KERNEL_FAULT "CTITAN_NPU_SYNC=1 makes each operator wait, so that the failing one is named; the device must be opened anew"
 #define HANG "see first whether a collective waits for a rank that stopped"
 #define HARDWARE "take the card out of use"
-#define KERNELS "install the kernel package of this chip and source CANN's set_env.sh"
+#define NO_MEMORY "`ctitan plan` says what the run needs; other processes and HCCL's buffers (2 x HCCL_BUFFSIZE a group) take from the same"
+#define NO_KERNELS "install the kernel package of this chip and source CANN's set_env.sh"
 
 static const code_row CODES[] = {
     {100000, CT_ERR_BACKEND, "invalid argument", NULL},
@@ -42,25 +43,25 @@ static const code_row CODES[] = {
     {200000, CT_ERR_MEMORY, "allocation failed", NULL},
     {200001, CT_ERR_UNSUPPORTED, "not supported", NULL},
     {207000, CT_ERR_UNSUPPORTED, "not supported by this device", NULL},
-    {207001, CT_ERR_MEMORY, "device memory ran out", "`ctitan plan` says what the run needs; other processes and HCCL's buffers (2 x HCCL_BUFFSIZE a group) take from the same"},
+    {207001, CT_ERR_MEMORY, "device memory ran out", NO_MEMORY},
     {207004, CT_ERR_NOT_FOUND, "no device", NO_DEVICE},
     {207005, CT_ERR_BACKEND, "a resource could not be had", NULL},
     {207006, CT_ERR_BACKEND, "no permission", "the user must be in the driver's group (HwHiAiUser)"},
     {207007, CT_ERR_BACKEND, "no events are left", NULL},
     {207008, CT_ERR_BACKEND, "no streams are left", NULL},
-    {207018, CT_ERR_MEMORY, "device memory ran out", "`ctitan plan` says what the run needs; other processes and HCCL's buffers (2 x HCCL_BUFFSIZE a group) take from the same"},
+    {207018, CT_ERR_MEMORY, "device memory ran out", NO_MEMORY},
     {361001, CT_ERR_BACKEND, "the runtime failed inside of an operator", NULL},
     {500000, CT_ERR_BACKEND, "internal error", NULL},
     {507000, CT_ERR_BACKEND, "internal error of the runtime", NULL},
     {507010, CT_ERR_BACKEND, "the device's heartbeat is lost", HARDWARE},
-    {507014, CT_ERR_BACKEND, "a kernel took too long", KERNEL},
-    {507015, CT_ERR_BACKEND, "a kernel failed", KERNEL},
-    {507016, CT_ERR_BACKEND, "a kernel trapped", KERNEL},
-    {507017, CT_ERR_BACKEND, "a kernel on the device's CPU took too long", KERNEL},
-    {507018, CT_ERR_BACKEND, "a kernel on the device's CPU failed", KERNEL},
+    {507014, CT_ERR_BACKEND, "a kernel took too long", KERNEL_FAULT},
+    {507015, CT_ERR_BACKEND, "a kernel failed", KERNEL_FAULT},
+    {507016, CT_ERR_BACKEND, "a kernel trapped", KERNEL_FAULT},
+    {507017, CT_ERR_BACKEND, "a kernel on the device's CPU took too long", KERNEL_FAULT},
+    {507018, CT_ERR_BACKEND, "a kernel on the device's CPU failed", KERNEL_FAULT},
     {507033, CT_ERR_BACKEND, "the device could not be opened", NO_DEVICE},
-    {507034, CT_ERR_BACKEND, "a vector kernel took too long", KERNEL},
-    {507035, CT_ERR_BACKEND, "a vector kernel failed", KERNEL},
+    {507034, CT_ERR_BACKEND, "a vector kernel took too long", KERNEL_FAULT},
+    {507035, CT_ERR_BACKEND, "a vector kernel failed", KERNEL_FAULT},
     {507046, CT_ERR_TIMEOUT, "a stream did not end in time", HANG},
     {507047, CT_ERR_TIMEOUT, "an event did not come in time", HANG},
     {507053, CT_ERR_BACKEND, "device memory error", HARDWARE},
@@ -73,30 +74,34 @@ static const code_row CODES[] = {
     {561000, CT_ERR_BACKEND, "internal error of an operator", NULL},
     {561001, CT_ERR_UNSUPPORTED, "shapes do not fit", NULL},
     {561002, CT_ERR_UNSUPPORTED, "the operator cannot be cut into tiles for these shapes", NULL},
-    {561003, CT_ERR_UNSUPPORTED, "the kernel is not there", KERNELS},
+    {561003, CT_ERR_UNSUPPORTED, "the kernel is not there", NO_KERNELS},
     {561103, CT_ERR_BACKEND, "an inner step of the operator failed", "often CANN and driver are of versions that do not fit"},
     {561107, CT_ERR_BACKEND, "ASCEND_OPP_PATH is not set", "source CANN's set_env.sh"},
-    {561112, CT_ERR_BACKEND, "the kernel package is not installed", KERNELS},
+    {561112, CT_ERR_BACKEND, "the kernel package is not installed", NO_KERNELS},
 };
+
+#define HOST_PORT "another job of this host has the port: set HCCL_HOST_SOCKET_PORT_RANGE=auto or HCCL_IF_BASE_PORT"
+#define NO_BUFFER "no memory for HCCL: lower HCCL_BUFFSIZE, or have fewer groups"
+#define BAD_LINK "a link between devices failed"
 
 static const struct {
     const char *code, *hint;
 } TEXTS[] = {
-    {"EI0020", "listening on the NPU's network port failed: several processes use one card; set HCCL_NPU_SOCKET_PORT_RANGE (such as 60000-60200, or auto) on all ranks"},
-    {"EI0019", "another job of this host has the port: set HCCL_HOST_SOCKET_PORT_RANGE=auto or HCCL_IF_BASE_PORT"},
-    {"EJ0003", "another job of this host has the port: set HCCL_HOST_SOCKET_PORT_RANGE=auto or HCCL_IF_BASE_PORT"},
+    {"EI0020", "processes that share a card want the same port of it: set HCCL_NPU_SOCKET_PORT_RANGE (such as 60000-60200, or auto) on all ranks"},
+    {"EI0019", HOST_PORT},
+    {"EJ0003", HOST_PORT},
     {"EJ0001", "another process still holds the card; end it, or wait"},
     {"EI0001", "an HCCL_ variable of the environment has a value that it may not have"},
     {"EI0002", "a rank stopped, or is slower than HCCL_EXEC_TIMEOUT allows"},
     {"EI0003", "a collective was called with a bad argument"},
     {"EI0005", "ranks called a collective with different arguments"},
     {"EI0006", "a rank did not connect in time: see which is missing, or raise HCCL_CONNECT_TIMEOUT on all ranks"},
-    {"EI0007", "no memory for HCCL: lower HCCL_BUFFSIZE, or have fewer groups"},
-    {"EI0011", "no memory for HCCL: lower HCCL_BUFFSIZE, or have fewer groups"},
+    {"EI0007", NO_BUFFER},
+    {"EI0011", NO_BUFFER},
     {"EI0008", "ranks have different versions of HCCL"},
-    {"EI0010", "a link between devices failed"},
-    {"EI0012", "a link between devices failed"},
-    {"EI0013", "a link between devices failed"},
+    {"EI0010", BAD_LINK},
+    {"EI0012", BAD_LINK},
+    {"EI0013", BAD_LINK},
     {"EI0015", "not all ranks came to the exchange of root information"},
     {"EE2002", "ASCEND_RT_VISIBLE_DEVICES must be an ascending list of device numbers, such as 0,1,2"},
     {"EL0003", "see (npu-smi info) that the driver is loaded, that the device is mapped into the container, and that driver and CANN fit"},

@@ -4,7 +4,7 @@
  * bf16 peak of a chip = cube cores x clock x 16 x 16 x 16 multiply-adds x 2 (Davinci's cube does one such block a cycle). Cores and clocks
  * stand in the platform_config/<SocName>.ini files that CANN installs (8.1.RC1). torchtitan-npu divides MFU by 373.88e12 (910B1), 353.8944e12
  * (910B2 and 910_9392), 294.912e12 (910B3), 245.76e12 (910B4): where it has a figure ours is that one, so that MFU can be compared; for 910B1 the
- * ini's 24 cores at 1.85 GHz give 363.7e12 and tools report 25 cores, for 910_9392 363.7e12. 910A: the same rule, in float16, which is all it has.
+ * ini's 24 cores at 1.85 GHz give 363.7e12 and tools report 25 cores, for 910_9392 363.7e12. 910A has no bf16, so that there is no figure.
  * A3 names (910_93xx) are one die of a card sold as 910C, and one device: a card has twice that. 950: the rule on the ini's cores and clocks, not
  * confirmed by the vendor, who tells 1 PFLOP/s in FP8 a card. float32 goes through the cube at a rate that no public file tells: 0. */
 #include <string.h>

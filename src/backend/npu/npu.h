@@ -7,6 +7,7 @@
  * Environment, read when a device is opened:
  *   CTITAN_NPU_PREPARE=0   operators are not prepared: each begins anew at each launch
  *   CTITAN_NPU_SYNC=1      each operator ends before the next begins, so that a fault names its operator (ASCEND_LAUNCH_BLOCKING=1 does the same)
+ * and, for messages, ASCEND_RT_VISIBLE_DEVICES.
  *
  * Memory beside the plan's: 4 MiB on the device for the mask of attention, where there is attention, a spare workspace where an operator asks for
  * more than it did at plan time, 8 MiB of pinned host memory. Threads: any, one at a time a device. */

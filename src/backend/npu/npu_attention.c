@@ -2,6 +2,8 @@
 /* sdpa, sdpa_tnd and their gradients by CANN's flash attention, and segment_ends. Lengths are values of the host, so that first phases begin anew in each
  * run. CANN keeps the maximum and the sum of each row's softmax, eight times over, heads before tokens inside of each segment; ours is their
  * log-sum-exp, tokens before heads. Backward the maximum is said to be lse and the sum 1: exp(score - lse) / 1 is the same weight. */
+#include <math.h>
+
 #include "backend/npu/npu_segments.h"
 
 enum {
@@ -133,7 +135,7 @@ static void forward_part(cti_npu_seq *s, const attention *a, const part *p, cti_
     static char tnd[] = "TND", bsnd[] = "BSND";
     const size_t mark = s->at;
     const int64_t n = p->q_len * a->heads;
-    const cti_npu_view max = stats_temp(s, a, p), sum = stats_temp(s, a, p), logs = cti_npu_temp(s, ACL_FLOAT, NPU_DIMS(n)), ones = cti_npu_temp(s, ACL_FLOAT, NPU_DIMS(n));
+    const cti_npu_view max = stats_temp(s, a, p), sum = stats_temp(s, a, p), logs = cti_npu_temp(s, ACL_FLOAT, NPU_DIMS(n)), whole = cti_npu_temp(s, ACL_FLOAT, NPU_DIMS(n));
     if (p->is_packed) {
         NPU_CALL(s, FlashAttentionVarLenScore, NPU_T(s, q_like(a, p, a->q)), NPU_T(s, k_like(a, p, a->k)), NPU_T(s, k_like(a, p, a->v)), NULL, NULL, NULL,
                  mask_of(s, a), NULL, ends_of(s, a, p, false), ends_of(s, a, p, true), a->scale, 1.0, a->before, a->after, a->heads, tnd, 0, a->mode, NPU_T(s, max),
@@ -144,8 +146,8 @@ static void forward_part(cti_npu_seq *s, const attention *a, const part *p, cti_
     }
     const int64_t dims[] = {n}, strides[] = {STATS};
     NPU_CALL(s, Log, NPU_T(s, cti_npu_strided(sum, 0, 1, dims, strides)), NPU_T(s, logs));
-    NPU_CALL(s, Add, NPU_T(s, cti_npu_strided(max, 0, 1, dims, strides)), NPU_T(s, logs), NPU_F(s, 1.0), NPU_T(s, ones));
-    reorder(s, a, p, cti_npu_part(lse, p->q * a->heads, NPU_DIMS(n)), ones, false);
+    NPU_CALL(s, Add, NPU_T(s, cti_npu_strided(max, 0, 1, dims, strides)), NPU_T(s, logs), NPU_F(s, 1.0), NPU_T(s, whole));
+    reorder(s, a, p, cti_npu_part(lse, p->q * a->heads, NPU_DIMS(n)), whole, false);
     s->at = mark;
 }
 
@@ -156,7 +158,7 @@ static void forward(cti_npu_seq *s, const ct_launch *l, bool by_ends)
     attention_of(s, l, 0, by_ends, &a);
     if (!a.g.is_all_q) {
         cti_npu_zero(s, cti_npu_flat(&l->out[0]));
-        cti_npu_fill(s, lse, -(double)__builtin_inff());
+        cti_npu_fill(s, lse, -(double)INFINITY);
     }
     for (int64_t i = 0; i < a.g.n && s->st == CT_OK;) {
         const part p = part_at(&a, i);

@@ -19,7 +19,7 @@ void ct_backend_npu_set_deterministic(bool is_on)
     is_deterministic = is_on;
 }
 
-/* The place of this room that reads the environment; npu.h lists the names. */
+/* Of the environment, where npu.h lists the names. */
 static bool is_set(const char *name, const char *value)
 {
     const char *got = getenv(name); /* NOLINT(concurrency-mt-unsafe): nothing of ours writes the environment */
@@ -228,6 +228,7 @@ static ct_status memory_alloc(void *device, size_t bytes, void **out_ptr, ct_err
     const aclError e = dev->cann->aclrtMemset(*out_ptr, size, 0, size);
     if (e != 0) {
         (void)dev->cann->aclrtFree(*out_ptr); /* the failure that counts is the other */
+        *out_ptr = NULL;
         return failed(dev, e, err, "aclrtMemset");
     }
     return CT_OK;

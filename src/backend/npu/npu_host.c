@@ -9,21 +9,17 @@ static bool is_at(const cti_npu_published *p, const char *at, size_t bytes)
     return p->begin == at && p->end == at + bytes;
 }
 
-/* Its slot: the one of that memory, a free one, or the next in turn. */
-static cti_npu_published *slot_for(cti_npu_device *dev, const char *at, size_t bytes)
+/* A free slot, or the next in turn. */
+static cti_npu_published *take_slot(cti_npu_device *dev)
 {
-    cti_npu_published *unused = NULL;
     for (int i = 0; i < CTI_NPU_PUBLISHED; i++) {
-        if (is_at(&dev->published[i], at, bytes)) {
+        if (dev->published[i].begin == NULL) {
             return &dev->published[i];
         }
-        unused = dev->published[i].begin == NULL && unused == NULL ? &dev->published[i] : unused;
     }
-    if (unused == NULL) {
-        unused = &dev->published[dev->next_published];
-        dev->next_published = (dev->next_published + 1) % CTI_NPU_PUBLISHED;
-    }
-    return unused;
+    cti_npu_published *oldest = &dev->published[dev->next_published];
+    dev->next_published = (dev->next_published + 1) % CTI_NPU_PUBLISHED;
+    return oldest;
 }
 
 /* Waits until nothing is on its way into the slot. */
@@ -39,7 +35,7 @@ static ct_status settle(cti_npu_device *dev, cti_npu_published *p, ct_err *err)
 ct_status cti_npu_publish(cti_npu_device *dev, const void *at, const void *host, size_t bytes, aclrtStream stream, ct_err *err)
 {
     cti_npu_forget(dev, at, bytes);
-    cti_npu_published *p = slot_for(dev, at, bytes);
+    cti_npu_published *p = take_slot(dev);
     CT_TRY(settle(dev, p, err));
     p->begin = p->end = NULL;
     if (p->capacity < bytes) {

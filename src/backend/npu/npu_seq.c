@@ -141,8 +141,8 @@ static void describe(const cti_npu_seq *s, char *out, size_t size)
 static void fail_call(cti_npu_seq *s, const char *name, const char *phase, aclnnStatus code)
 {
     char operands[600];
-    describe(s, operands, sizeof operands);
-    cti_npu_stop(s, cti_aclnn_fail(s->cann, code, s->err, "%s: aclnn%s%s of %s", s->op, name, phase, operands));
+    describe(s, operands, sizeof operands); /* a prepared call has none here */
+    cti_npu_stop(s, cti_aclnn_fail(s->cann, code, s->err, "%s: aclnn%s%s%s%s", s->op, name, phase, operands[0] != '\0' ? " of " : "", operands));
 }
 
 bool cti_npu_begin(cti_npu_seq *s, const char *name, bool is_there)
@@ -236,9 +236,11 @@ static void prepare_call(cti_npu_seq *s, const char *name, uint64_t bytes, aclOp
         return;
     }
     keep_operands(s);
-    keep_step(s, (kept_step){.name = name, .run = run, .executor = executor, .workspace = workspace, .bytes = bytes});
+    if (s->st == CT_OK) {
+        keep_step(s, (kept_step){.name = name, .run = run, .executor = executor, .workspace = workspace, .bytes = bytes});
+    }
     if (s->st != CT_OK) {
-        (void)s->cann->aclDestroyAclOpExecutor(executor);
+        (void)s->cann->aclDestroyAclOpExecutor(executor); /* the record does not hold it */
     }
 }
 

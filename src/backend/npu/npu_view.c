@@ -171,9 +171,10 @@ const aclTensor *cti_npu_tensor(cti_npu_seq *s, cti_npu_view v)
 
 const aclScalar *cti_npu_scalar(cti_npu_seq *s, aclDataType dtype, double value)
 {
-    float f32 = (float)value;
-    int32_t i32 = (int32_t)value;
-    int64_t i64 = (int64_t)value;
+    const float f32 = (float)value;
+    const bool is_integer = dtype == ACL_INT32 || dtype == ACL_INT64;
+    int64_t i64 = is_integer ? (int64_t)value : 0; /* of an infinity there is none */
+    int32_t i32 = (int32_t)i64;
     if (s->st != CT_OK) {
         return NULL;
     }

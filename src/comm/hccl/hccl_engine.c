@@ -13,7 +13,7 @@
 #include "cann/cann.h"
 #include "comm/comm_reduce.h"
 
-enum { BUFFER_MB = 100, SCRATCH_BYTES = 1 << 16, TEXT_BYTES = 1024 };
+enum { BUFFER_MB = 100, SCRATCH_BYTES = 1 << 16 };
 
 typedef struct opened { /* how often groups of an id were opened: each needs a root info of its own */
     struct opened *next; /* owns */
