@@ -91,7 +91,7 @@ static inline bool op_case_cast(op_case *c, int i)
     }
     c->attrs = OP_ATTRS(c->arena, ct_attrs_cast, (int64_t)to[i % OP_COUNT_OF(to)]);
     const ct_tensor *a = op_add_f(c, 3.0, 1, &sizes[i / OP_COUNT_OF(to)]);
-    static const double special[] = {1.00390625, 1.01171875, INFINITY, -INFINITY, NAN, -0.0, 1e-40, 3.4e38};
+    static const double special[] = {1.00390625, 1.01171875, (double)INFINITY, -(double)INFINITY, (double)NAN, -0.0, 1e-40, 3.4e38};
     for (int k = 0; ct_dtype_is_float(a->dtype) && k < OP_COUNT_OF(special) && op_numel(a) > 8; k++) {
         op_set(a, k, special[k]);
     }
