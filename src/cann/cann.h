@@ -53,6 +53,11 @@ const char *cti_cann_libraries(void);
 const char *cti_cann_root(void);
 /* "CANN 8.1.RC1", as far as the libraries tell; "" where they do not. buf: at least 128 bytes. */
 const char *cti_cann_version(const cti_cann *cann, char *buf, size_t size);
+/* Whether such a text names a release that this room is written for, 8.0 to 9.x. false, too, for "ACL 1.14.0", which names none. */
+bool cti_cann_is_known_version(const char *version);
+
+/* How many operators the installed CANN lacks of the *out_n that the backend calls; their names into buf, ", " between. */
+int cti_cann_count_missing(const cti_cann *cann, int *out_n, char *buf, size_t size);
 
 /* ERR_UNSUPPORTED: the installed CANN has no operator `op` ("Mm"), for an op of ours ("matmul"); names both functions and the libraries tried. */
 ct_status cti_cann_missing(const char *op, const char *for_what, ct_err *err);

@@ -91,7 +91,7 @@ static const struct {
     {"EI0019", HOST_PORT},
     {"EJ0003", HOST_PORT},
     {"EJ0001", "another process still holds the card; end it, or wait"},
-    {"EI0001", "an HCCL_ variable of the environment has a value that it may not have"},
+    {"EI0001", "`ctitan doctor npu` says what this variable may be"},
     {"EI0002", "a rank stopped, or is slower than HCCL_EXEC_TIMEOUT allows"},
     {"EI0003", "a collective was called with a bad argument"},
     {"EI0005", "ranks called a collective with different arguments"},
@@ -105,7 +105,7 @@ static const struct {
     {"EI0015", "not all ranks came to the exchange of root information"},
     {"EE2002", "ASCEND_RT_VISIBLE_DEVICES must be an ascending list of device numbers, such as 0,1,2"},
     {"EL0003", "see (npu-smi info) that the driver is loaded, that the device is mapped into the container, and that driver and CANN fit"},
-    {"EL0004", "the driver has no memory, or the device is busy"},
+    {"EL0004", "the driver has no memory, of the device or pinned of the host, or the device is busy"},
 };
 
 static const code_row *find(int code)

@@ -360,6 +360,35 @@ const char *cti_cann_version(const cti_cann *cann, char *buf, size_t size)
     return buf;
 }
 
+int cti_cann_count_missing(const cti_cann *cann, int *out_n, char *buf, size_t size)
+{
+#define HAS_ROW(name, ...) {"aclnn" #name, cann->name##_size != NULL && cann->name != NULL},
+    const struct {
+        const char *name;
+        bool is_there;
+    } rows[] = {CTI_ACLNN_LIST(HAS_ROW)};
+#undef HAS_ROW
+    int n_missing = 0;
+    size_t len = 0;
+    buf[0] = '\0';
+    *out_n = (int)(sizeof rows / sizeof rows[0]);
+    for (int i = 0; i < *out_n; i++) {
+        if (!rows[i].is_there) {
+            len += len < size ? (size_t)snprintf(buf + len, size - len, "%s%s", n_missing > 0 ? ", " : "", rows[i].name) : 0;
+            n_missing++;
+        }
+    }
+    return n_missing;
+}
+
+bool cti_cann_is_known_version(const char *version)
+{
+    enum { FIRST_MAJOR = 8, LAST_MAJOR = 9 };
+    const char *digits = version + strcspn(version, "0123456789");
+    const size_t n = strspn(digits, "0123456789");
+    return cti_starts_with(version, "CANN ") && n == 1 && digits[0] >= '0' + FIRST_MAJOR && digits[0] <= '0' + LAST_MAJOR;
+}
+
 ct_status cti_cann_missing(const char *op, const char *for_what, ct_err *err)
 {
     char version[256];

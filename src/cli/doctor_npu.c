@@ -14,8 +14,6 @@
 
 #define SET_ENV "source CANN's set_env.sh (/usr/local/Ascend/cann/set_env.sh, /usr/local/Ascend/ascend-toolkit/set_env.sh)"
 
-enum { FIRST_MAJOR = 8, LAST_MAJOR = 9 }; /* releases of CANN that src/cann is written for */
-
 static const char *variable(const char *name)
 {
     const char *value = getenv(name);
@@ -108,14 +106,9 @@ static const char *key(const json_t *answer, const char *name)
 
 static void check_version(cti_doctor *d, const char *version)
 {
-    const char *digits = version + strcspn(version, "0123456789");
-    int64_t major = 0;
-    char number[8];
-    (void)snprintf(number, sizeof number, "%.*s", (int)strspn(digits, "0123456789"), digits);
-    const bool is_known = cti_parse_i64(number, &major);
-    cti_doctor_add(d, is_known && major >= FIRST_MAJOR && major <= LAST_MAJOR ? CTI_VERDICT_OK : CTI_VERDICT_WARN, "CANN version",
+    cti_doctor_add(d, cti_cann_is_known_version(version) ? CTI_VERDICT_OK : CTI_VERDICT_WARN, "CANN version",
                    "this program is written for CANN 8.0 to 9.x: with another, look first whether ctitan check-overrides and a run of ten steps agree with the CPU",
-                   "%s", is_known ? version : "the libraries do not tell it");
+                   "%s", version[0] != '\0' ? version : "the libraries do not tell it");
 }
 
 /* Operators find their kernels below ASCEND_OPP_PATH. */
@@ -143,6 +136,17 @@ static void check_kernels(cti_doctor *d, const char *cann_version)
     const bool differs = version[0] != '\0' && cann_version[0] != '\0' && strstr(cann_version, version) == NULL;
     cti_doctor_add(d, differs ? CTI_VERDICT_WARN : CTI_VERDICT_OK, "kernel package", "install toolkit and kernel package of one version", "'%s'%s%s%s%s", opp,
                    version[0] != '\0' ? ", version " : "", version, differs ? ", and the toolkit is " : "", differs ? cann_version : "");
+}
+
+/* A toolkit without a part of them loads, and training fails at the first op that wants one. */
+static void check_operators(cti_doctor *d, const json_t *answer)
+{
+    const int n = (int)json_integer_value(json_object_get(answer, "n_operators")), n_missing = (int)json_integer_value(json_object_get(answer, "n_missing"));
+    const bool is_empty = n_missing == n;
+    cti_doctor_add(d, is_empty ? CTI_VERDICT_FAIL : n_missing > 0 ? CTI_VERDICT_WARN : CTI_VERDICT_OK, "operators",
+                   is_empty ? "install the whole toolkit: libopapi.so or the libraries that it was split into (libopapi_*.so, libaclnn_*.so)"
+                            : "a run that needs one of them ends before its first step and names it: install a newer toolkit, or its whole package",
+                   "%d of %d%s%s", n - n_missing, n, n_missing > 0 && !is_empty ? "; not there: " : "", is_empty ? "" : key(answer, "missing"));
 }
 
 static void check_visible(cti_doctor *d, const json_t *answer, bool is_loaded)
@@ -175,6 +179,7 @@ static void check_cann(cti_doctor *d, cti_verdict absent)
         const char *root = key(answer, "root"), *hccl = key(answer, "hccl_error");
         cti_doctor_add(d, CTI_VERDICT_OK, "CANN", NULL, "loads from %s", root[0] != '\0' ? root : "where the loader finds it");
         check_version(d, key(answer, "version"));
+        check_operators(d, answer);
         check_kernels(d, key(answer, "version"));
         cti_doctor_add(d, hccl[0] == '\0' ? CTI_VERDICT_OK : CTI_VERDICT_FAIL, "HCCL", "install the whole toolkit: several devices train together over libhccl.so", "%s",
                        hccl[0] == '\0' ? "loads" : hccl);
@@ -239,6 +244,16 @@ static void check_variables(cti_doctor *d)
             cti_doctor_add(d, CTI_VERDICT_FAIL, "HCCL variables", "write auto, or ports and ranges with commas: 60000-60050,61000", "%s is '%s'", PORTS[i], value);
             n_wrong++;
         }
+    }
+    const char *order = variable("HCCL_DETERMINISTIC"), *limit = variable("HCCL_EXEC_TIMEOUT");
+    if (order != NULL && strcmp(order, "false") != 0 && strcmp(order, "true") != 0 && strcmp(order, "strict") != 0) {
+        cti_doctor_add(d, CTI_VERDICT_FAIL, "HCCL variables", "unset it, or write true: HCCL refuses others (EI0001)", "HCCL_DETERMINISTIC is '%s', wanted false, true or strict",
+                       order);
+        n_wrong++;
+    }
+    if (limit != NULL && strcmp(limit, "0") == 0) {
+        cti_doctor_add(d, CTI_VERDICT_WARN, "HCCL variables", "unset it, or write a large number of seconds", "HCCL_EXEC_TIMEOUT is 0, no limit: older releases end after 30 minutes all the same");
+        n_wrong++;
     }
     if (n_wrong == 0) {
         cti_doctor_add(d, CTI_VERDICT_OK, "HCCL variables", NULL, "HCCL_NPU_SOCKET_PORT_RANGE %s, HCCL_HOST_SOCKET_PORT_RANGE %s",

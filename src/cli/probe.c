@@ -195,11 +195,13 @@ json_t *cti_probe_cann(const ct_alloc *alloc)
     ct_err err = {0}, hccl_err = {0};
     const cti_cann *cann = NULL;
     const cti_hccl *hccl = NULL;
-    char version[128] = "";
+    char version[128] = "", missing[600] = "";
     uint32_t n = 0;
+    int n_operators = 0, n_missing = 0;
     const char *soc = NULL;
     if (cti_cann_load(&cann, &err) == CT_OK) {
         (void)cti_cann_version(cann, version, sizeof version);
+        n_missing = cti_cann_count_missing(cann, &n_operators, missing, sizeof missing);
         const aclError code = cann->aclrtGetDeviceCount(&n);
         if (code != 0) {
             n = 0;
@@ -210,10 +212,10 @@ json_t *cti_probe_cann(const ct_alloc *alloc)
             hccl_err = (ct_err){0};
         }
     }
-    return json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:i, s:o}", "is_loaded", cann != NULL, "root", cti_cann_root(), "version", version, "libraries",
+    return json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:i, s:o, s:i, s:i, s:s}", "is_loaded", cann != NULL, "root", cti_cann_root(), "version", version, "libraries",
                      cti_cann_libraries(), "error", err.status != CT_OK ? json_string(err.message) : json_null(), "hccl_error",
                      hccl_err.status != CT_OK ? json_string(hccl_err.message) : json_null(), "n_devices", (int)n, "soc",
-                     soc != NULL ? json_string(soc) : json_null());
+                     soc != NULL ? json_string(soc) : json_null(), "n_operators", n_operators, "n_missing", n_missing, "missing", missing);
 }
 
 json_t *cti_probe_engines(const ct_alloc *alloc)

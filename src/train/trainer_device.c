@@ -178,6 +178,17 @@ static void pick_compute_dtype(cti_trainer *t)
     }
 }
 
+/* All of it may work with another release; who looks for the cause of wrong numbers shall have read it. */
+static void warn_of_version(const cti_trainer *t)
+{
+    const cti_cann *cann;
+    char version[128] = "";
+    if (cti_str_eq(t->backend->name, "npu") && cti_cann_load(&cann, NULL) == CT_OK && cti_starts_with(cti_cann_version(cann, version, sizeof version), "CANN ") &&
+        !cti_cann_is_known_version(version)) {
+        CT_WARN(t->log, "%s is here, wanted CANN 8.0 to 9.x: look whether ctitan check-overrides --device npu and ten steps agree with --device cpu", version);
+    }
+}
+
 ct_status cti_trainer_open_device(cti_trainer *t, ct_err *err)
 {
     const cti_trainer_config *root = ct_component_values(t->root);
@@ -204,6 +215,7 @@ ct_status cti_trainer_open_device(cti_trainer *t, ct_err *err)
     ct_backend_npu_set_deterministic(CTI_SECTION(t->root, "debug", debug)->deterministic);
     CT_TRY(t->backend->device_open(t->alloc, index, &t->device, err));
     CT_TRY(t->backend->device_facts(t->device, &t->facts, err));
+    warn_of_version(t);
     pick_compute_dtype(t);
     return CT_OK;
 }

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "comm/engines.h"
+#include "comm/hccl/hccl_engine.h"
 #include "train/run_shape.h"
 #include "train/trainer.h"
 
@@ -81,6 +82,21 @@ static ct_status open_axis(cti_trainer *t, ct_comm *world, ct_axis axis, const c
     return st;
 }
 
+/* The limit that is in force: the library reads its own once a process, and the user's comes first. */
+static void log_limit(cti_trainer *t, const char *engine)
+{
+    char text[32];
+    const int64_t limit = cti_hccl_limit_seconds();
+    if (limit > 0 && limit <= INT32_MAX) {
+        CT_INFO(t->log, "Collectives of the step over %s, on the devices: each may take %s (HCCL_EXEC_TIMEOUT)", engine, cti_format_timedelta(limit, text));
+    } else {
+        CT_INFO(t->log, "Collectives of the step over %s, on the devices", engine);
+    }
+    if (limit == 0) {
+        CT_WARN(t->log, "HCCL_EXEC_TIMEOUT is 0, no limit: older releases of CANN end a collective after 30 minutes all the same");
+    }
+}
+
 /* The collectives of the step, where it runs on devices. Their library has one limit for all calls of a process. */
 static ct_status open_device_world(cti_trainer *t, ct_err *err)
 {
@@ -94,8 +110,10 @@ static ct_status open_device_world(cti_trainer *t, ct_err *err)
     const ct_comm_options options = {.timeout_ms = limit * 1000, .record_with = t->world,
                                      .is_deterministic = CTI_SECTION(t->root, "debug", debug)->deterministic};
     CT_TRY(ct_comm_world_create(t->alloc, engine, t->o.bootstrap, &options, &t->device_world, err));
-    CT_INFO(t->log, "Collectives of the step over %s, on the devices", engine->name);
-    return CT_OK;
+    log_limit(t, engine->name);
+    ct_err why = {0}; /* a group waits minutes for a rank that has no device; the host's engine knows at once */
+    const ct_status st = ct_comm_barrier(t->world, NULL, &why);
+    return st == CT_OK ? CT_OK : CT_FAIL(err, st, "waiting for the devices of all ranks: %s", why.message);
 }
 
 ct_status cti_trainer_open_axes(cti_trainer *t, ct_err *err)

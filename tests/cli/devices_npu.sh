@@ -26,6 +26,8 @@ FAKE_CANN_FAULT=open "$bin" devices >out || fail "devices that do not open"
 [ "$(grep -cE '^npu .* fault ' out)" = 3 ] && grep -q '507033' out && grep -q '^cpu' out || fail "a device that does not open has its row and its reason"
 FAKE_CANN_DEVICES=0 "$bin" devices >out || fail "no device"
 grep -q '^npu: .*207004' out && ! grep -q '^npu: npu' out || fail "no device: why"
+ASCEND_HOME_PATH=/nowhere "$bin" devices >out || fail "no CANN"
+[ -d /usr/local/Ascend ] || grep -q '^npu: there is no CANN: ' out || fail "no CANN: why"
 "$bin" devices --json >out && grep -q '"kind": "npu"' out && grep -q '"health": "OK"' out || fail "JSON"
 
 # ---- doctor: all there, and each thing missing
@@ -51,9 +53,22 @@ wrong 'kernel package +ASCEND_OPP_PATH is not set' ASCEND_OPP_PATH=
 wrong 'kernel package +.* has no built-in' ASCEND_OPP_PATH="$dir"
 wrong "visible devices +ASCEND_RT_VISIBLE_DEVICES is '0,1,7', CANN sees" ASCEND_RT_VISIBLE_DEVICES=0,1,7
 wrong "visible devices +ASCEND_RT_VISIBLE_DEVICES is '2,1'" ASCEND_RT_VISIBLE_DEVICES=2,1
+wrong "HCCL variables +HCCL_DETERMINISTIC is 'maybe', wanted false, true or strict" HCCL_DETERMINISTIC=maybe
+wrong "HCCL variables +HCCL_CONNECT_TIMEOUT is '5', wanted 120 to 7200" HCCL_CONNECT_TIMEOUT=5
+HCCL_EXEC_TIMEOUT=0 "$bin" doctor npu >out || fail "no limit is a doubt"
+grep -qE '^warn +HCCL variables +HCCL_EXEC_TIMEOUT is 0' out || fail "no limit"
+for version in 7.0 10.0 80.1; do
+    FAKE_CANN_VERSION=$version "$bin" doctor npu >out || fail "CANN $version is a doubt"
+    grep -qE "^warn +CANN version +CANN $version" out || fail "CANN $version"
+done
 wrong 'devices +CANN sees 0: .*207004' FAKE_CANN_DEVICES=0
 "$build/bin/fake_cann_home" "$build/fake_cann" "$dir/lame" --no libhccl
 wrong 'HCCL +there is no HCCL' ASCEND_HOME_PATH="$dir/lame"
+"$build/bin/fake_cann_home" "$build/fake_cann" "$dir/none" --no libopapi
+wrong 'operators +0 of [0-9]+$' ASCEND_HOME_PATH="$dir/none"
+"$build/bin/fake_cann_home" "$build/fake_cann" "$dir/few" --without aclnnSwiGlu,aclnnSwiGluGetWorkspaceSize,aclnnRmsNorm
+ASCEND_HOME_PATH=$dir/few "$bin" doctor npu >out || fail "operators that not every run needs"
+grep -qE '^warn +operators +[0-9]+ of [0-9]+; not there: (aclnnRmsNorm, aclnnSwiGlu|aclnnSwiGlu, aclnnRmsNorm)$' out || fail "operators that are missing are named"
 "$build/bin/fake_cann_home" "$build/fake_cann" "$dir/old" --cann 8.1
 printf 'Version=8.0.RC3\n' >opp/version.info
 ASCEND_HOME_PATH=$dir/old FAKE_CANN_VERSION=8.1 "$bin" doctor npu >out || fail "CANN 8.1"

@@ -67,6 +67,14 @@ steps cpu --config llama3_debugmodel --training.mixed-precision-param bfloat16 >
 CTITAN_NPU_PREPARE=0 CTITAN_NPU_SYNC=1 steps npu --config llama3_debugmodel --training.mixed-precision-param bfloat16 > "$dir/npu"
 near 'nothing prepared, each operator waited for' 4e-3
 
+FAKE_CANN_VERSION=7.0 "$build/bin/ctitan" train --module llama3 --config llama3_debugmodel --model-spec.n-layers 1 --training.local-batch-size 1 --training.seq-len 32 \
+    --training.steps 1 --dump-folder "$dir/out" --device npu > "$dir/log" 2>&1 || fail 'CANN 7.0, which has all that is needed'
+grep -q 'WARNING - CANN 7.0.* is here, wanted CANN 8.0 to 9.x' "$dir/log" || fail 'a release that is too old, and nothing says so'
+FAKE_CANN_LEAKS=print FAKE_CANN_FAULT=oom_host=1 "$build/bin/ctitan" train --module llama3 --config llama3_debugmodel --device npu > "$dir/log" 2>&1 && fail 'trained without pinned memory'
+grep -q 'pinned memory of the host' "$dir/log" || fail 'no word of which memory'
+FAKE_CANN_LEAKS=print FAKE_CANN_FAULT=phase2=1 "$build/bin/ctitan" train --module llama3 --config llama3_debugmodel --device npu > "$dir/log" 2>&1 && fail 'trained without a cast'
+grep -q "node 'flat.tok_embeddings': cast: aclnnCast: error 561000" "$dir/log" || fail 'an operator that fails when it is enqueued'
+
 if ASCEND_HOME_PATH=/nonexistent "$build/bin/ctitan" train --module llama3 --config llama3_debugmodel --device npu > "$dir/log" 2>&1; then
     [ -d /usr/local/Ascend ] || fail 'trained without CANN'
 fi

@@ -133,7 +133,12 @@ says() { grep 'ERROR' "out.$1" | grep -qE -- "$2" || fail "rank $1 does not say:
 faulty 75 1 FAKE_CANN_FAULT=port_npu
 says 1 "group 'dp_shard' of 2 ranks: .*EI0020.*set HCCL_NPU_SOCKET_PORT_RANGE"
 says 0 "group 'dp_shard' of 2 ranks: .*have not come: 1"
-faulty 75 75 FAKE_CANN_FAULT=hccl_absent=40
+faulty 75 1 FAKE_CANN_FAULT=open
+says 0 "waiting for the devices of all ranks: .*rank 1 is gone"
+says 1 'npu 1: aclrtSetDevice .*507033'
+grep -q 'on the devices: each may take 0:05:00 (HCCL_EXEC_TIMEOUT)' out.0 || fail "the limit in force"
+HCCL_EXEC_TIMEOUT=200 faulty 75 75 FAKE_CANN_FAULT=hccl_absent=40
+grep -q 'on the devices: each may take 0:03:20 (HCCL_EXEC_TIMEOUT)' out.0 || fail "the limit that the user set"
 says 0 "step 2: rank 0, with all_gather [0-9]+ of 'dp_shard.beside' to .* on the device's streams .*EI0002"
 "$bin" flight-recorder "$dir/faulty/comm_traces" >out || fail "the flight recorder"
 grep -qE "of 'dp_shard(.beside)?'" out || fail "the recorder has no call of the devices"

@@ -273,7 +273,7 @@ ct_status cti_npu_upload(cti_npu_device *dev, void *dst, const void *src, size_t
     }
     if (dev->ring == NULL) {
         void *ring = NULL;
-        ACL_TRY(dev, dev->cann->aclrtMallocHost(&ring, CTI_NPU_RING_BYTES), err, "aclrtMallocHost");
+        ACL_TRY(dev, dev->cann->aclrtMallocHost(&ring, CTI_NPU_RING_BYTES), err, "aclrtMallocHost of the ring of pinned memory of the host");
         dev->ring = ring;
     }
     if (dev->ring_at + bytes > CTI_NPU_RING_BYTES) {

@@ -46,7 +46,7 @@ ct_status cti_npu_publish(cti_npu_device *dev, const void *at, const void *host,
         p->capacity = 0;
         const aclError e = dev->cann->aclrtMallocHost(&p->host, bytes);
         if (e != 0) {
-            return cti_acl_fail(dev->cann, e, err, "npu %d: aclrtMallocHost of %zu bytes", (int)dev->index, bytes);
+            return cti_acl_fail(dev->cann, e, err, "npu %d: aclrtMallocHost of %zu bytes of pinned memory of the host", (int)dev->index, bytes);
         }
         p->capacity = bytes;
     }

@@ -120,6 +120,13 @@ int64_t cti_hccl_group_bytes(void)
     return 2 * (mb > 0 ? mb : BUFFER_MB) * 1024 * 1024;
 }
 
+int64_t cti_hccl_limit_seconds(void)
+{
+    const char *text = getenv("HCCL_EXEC_TIMEOUT"); /* NOLINT(concurrency-mt-unsafe) */
+    int64_t seconds = 0;
+    return text != NULL && cti_parse_i64(text, &seconds) && seconds >= 0 ? seconds : -1;
+}
+
 /* ---- communicators ------------------------------------------------------------------------------------------------- */
 
 static ct_status count_opening(hccl_ctx *h, uint64_t id, int *out_n, ct_err *err)

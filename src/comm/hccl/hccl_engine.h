@@ -21,5 +21,7 @@ const ct_comm_engine *ct_comm_hccl_engine(void);
 
 /* Device memory that one group takes: twice its buffer. */
 int64_t cti_hccl_group_bytes(void);
+/* The limit of each collective in seconds, by HCCL_EXEC_TIMEOUT as open() left it; 0: none; -1: not a number. */
+int64_t cti_hccl_limit_seconds(void);
 
 #endif
