@@ -74,7 +74,7 @@ static bool nesterov_has_momentum(cti_check_run *r)
 static const struct {
     const char *field, *optimizers; /* suffixes of the names that take it */
 } optimizer_options[] = {
-    {"betas", "AdamW Adam"}, {"eps", "AdamW Adam Muon"}, {"momentum", "SGD Muon"},  {"nesterov", "SGD Muon"},
+    {"betas", "AdamW Adam ."}, {"eps", "AdamW Adam Muon ."}, {"momentum", "SGD Muon ."}, {"nesterov", "SGD Muon ."}, /* ".": those of plug-ins */
     {"ns_steps", "Muon"},    {"ns_coefficients", "Muon"}, {"adjust_lr_fn", "Muon"},
 };
 
@@ -84,7 +84,8 @@ static bool takes(const char *optimizers, const char *name)
     for (const char *at = optimizers; *at != '\0'; at += strspn(at, " ")) {
         const size_t n = strcspn(at, " ");
         (void)snprintf(one, sizeof one, "%.*s", (int)n, at);
-        if (cti_str_eq(name, one) || (cti_str_eq(one, "Muon") && cti_ends_with(name, one))) {
+        const bool is_plugin = strchr(name, '.') != NULL;
+        if (is_plugin ? cti_str_eq(one, ".") : cti_str_eq(name, one) || (cti_str_eq(one, "Muon") && cti_ends_with(name, one))) {
             return true;
         }
         at += n;

@@ -11,7 +11,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 export CTITAN_PLUGIN_PATH=$build/tests/plugins
-fail() { echo "FAILED: $*"; tail -n 20 log 2>/dev/null; exit 1; }
+fail() { { echo "FAILED: $*"; tail -n 20 log 2>/dev/null; } >&2; exit 1; }
 common=(--training.steps 4 --training.global-batch-size 4 --training.seq-len 32 --debug.seed 5 --lr-scheduler.warmup-steps 1
         --metrics.log-freq 1 --metrics.disable-color-printing --training.mixed-precision-param float32 --dataloader.streams 2)
 losses() { sed -nE 's/.*step: +([0-9]+) +loss: +([0-9.]+) +grad_norm: +([0-9.]+).*/\1 \2 \3/p' log; }
