@@ -54,14 +54,14 @@ static void check_engines(cti_doctor *d)
 {
     static const char *const WHAT[] = {"engine gloo", "engine mpi"};
     static const char *const KEYS[] = {"gloo", "mpi"};
-    static const char *const TODO[] = {"install libgloo-dev and build again: without it several ranks need --comm.engine mpi",
+    static const char *const HINTS[] = {"install libgloo-dev and build again: without it several ranks need --comm.engine mpi",
                                        "only where mpirun or srun is to start ranks over MPI: install libopenmpi-dev or libmpich-dev and build again"};
     ct_err err = {0};
     json_t *answer = NULL;
     const ct_status st = cti_probe(d->alloc, "loading the engines of collectives", cti_probe_engines, d->timeout_ms, &answer, &err);
     for (size_t i = 0; i < 2; i++) {
         const char *why = st != CT_OK ? err.message : json_string_value(json_object_get(answer, KEYS[i]));
-        cti_doctor_add(d, why == NULL ? CTI_VERDICT_OK : CTI_VERDICT_WARN, WHAT[i], TODO[i], "%s", why != NULL ? why : "loads");
+        cti_doctor_add(d, why == NULL ? CTI_VERDICT_OK : CTI_VERDICT_WARN, WHAT[i], HINTS[i], "%s", why != NULL ? why : "loads");
     }
     json_decref(answer);
 }

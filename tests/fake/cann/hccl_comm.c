@@ -265,10 +265,8 @@ static int meet(const char *call, struct comm *comm, struct meeting *meeting)
         if (r != comm->rank && atomic_load(&meeting->device[r]) == physical + 1 &&
             getenv("HCCL_NPU_SOCKET_PORT_RANGE") == NULL) {
             return fake_code(FAKE_R_HCCL_PORT_NPU, H_UNAVAIL,
-                             "EI0020: %s: Communication_Error_Bind_IP_Port: listening on the NPU network "
-                             "adapter socket failed: port 16666 of device "
-                             "%d is in use; several processes use the same card. Set "
-                             "HCCL_NPU_SOCKET_PORT_RANGE on all ranks",
+                             "EI0020: %s: Communication_Error_Bind_IP_Port: port 16666 of device %d is "
+                             "another rank's (HCCL_NPU_SOCKET_PORT_RANGE)",
                              call, physical);
         }
     }
@@ -306,9 +304,8 @@ static int create(const char *call, const char *name, uint32_t nranks, uint32_t 
     }
     if (code == 0 && fake_fault("port_npu")) {
         code = fake_code(FAKE_R_HCCL_PORT_NPU, H_UNAVAIL,
-                         "EI0020: %s: Communication_Error_Bind_IP_Port: listening on the NPU network adapter "
-                         "socket failed: port 16666 is in use; "
-                         "several processes use the same card. Set HCCL_NPU_SOCKET_PORT_RANGE on all ranks",
+                         "EI0020: %s: Communication_Error_Bind_IP_Port: port 16666 is another process's "
+                         "(HCCL_NPU_SOCKET_PORT_RANGE)",
                          call);
     }
     if (code == 0) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one list of the rules that the doubles enforce: X(id, severity, text). CODE: the call returns an error
- * code with text. TRAP: real CANN has undefined behaviour or corrupts silently, so the double aborts. LINT:
- * legal and almost surely a mistake. Each has a test in tests/fake_cann that breaks it; tests hold the list
- * and the tests to each other. */
+ * code with text. TRAP: where CANN might do anything, the double aborts. LINT: legal and almost surely a
+ * mistake. Each has a test in tests/fake_cann that breaks it; tests hold the list and the tests to each other. */
 #ifndef CT_TESTS_FAKE_CANN_RULES_H
 #define CT_TESTS_FAKE_CANN_RULES_H
 
@@ -99,7 +98,7 @@
     X(HCCL_ROOT_INFO, CODE, "root info that HcclGetRootInfo did not make: E_PARA") \
     X(HCCL_ROOT_REUSED, TRAP, "root info used for a second communicator") \
     X(HCCL_CONCURRENT_INIT, TRAP, "two communicators created at the same time in one process") \
-    X(HCCL_THREADS, LINT, "calls of one communicator from two threads at once") \
+    X(HCCL_THREADS, LINT, "two threads are in calls of one communicator") \
     X(HCCL_BUSY_DESTROY, CODE, "HcclCommDestroy while another thread is inside a call: E_AGAIN") \
     X(HCCL_DEAD, CODE, "a communicator that is destroyed or none: E_PARA") \
     X(HCCL_DESTROY_PENDING, TRAP, "HcclCommDestroy while work of the communicator is queued") \
