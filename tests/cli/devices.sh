@@ -3,6 +3,7 @@
 # `ctitan devices`, `ctitan doctor` and the choice of a device on a machine without any: the CPU's row, vendors' libraries that are missing, hang, die or
 # answer; a root folder with a driver in it; settings of the environment that are wrong; --device npu where there is none.
 set -eu
+unset CTITAN_DEVICE
 bin=$1/bin/ctitan
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -3,6 +3,7 @@
 # Settings from the command line: TorchTitan's 120 flags are all there with its defaults; spellings; precedence; all errors at once with the nearest
 # name; what is not there yet is refused with its reason; docs/settings.md is what --help prints (CT_UPDATE_DOCS=1 writes it).
 set -eu
+unset CTITAN_DEVICE
 bin=$1/bin/ctitan
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d)
