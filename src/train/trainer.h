@@ -23,6 +23,7 @@
 
 #include <signal.h>
 
+#include "base/num.h"
 #include "ckpt/ckpt.h"
 #include "comm/comm.h"
 #include "component/component.h"
@@ -177,6 +178,11 @@ void cti_trainer_log_mesh(const cti_trainer *trainer);
 /* The device of this rank: the kind that --device names, the one of LOCAL_RANK among those that are visible; and the dtype that it computes in.
  * ERR_USAGE where the ranks of this host are more than its devices, or where ranks took different kinds. */
 CT_MUST_CHECK ct_status cti_trainer_open_device(cti_trainer *trainer, ct_err *err);
+/* A limit of collectives in milliseconds: 30 years at most, so that it fits in nanoseconds, too. */
+static inline int64_t cti_limit_ms(int64_t seconds)
+{
+    return cti_min_i64(seconds, 1000000000) * 1000;
+}
 /* The groups of the mesh's axes, in the memory of the device: it is open. */
 CT_MUST_CHECK ct_status cti_trainer_open_axes(cti_trainer *trainer, ct_err *err);
 /* After what the step enqueued on the device was waited for, or a failure: ct_comm_settle of the device's world. */

@@ -152,7 +152,7 @@ ct_status cti_trainer_count_epoch(cti_trainer *t, int64_t *out_tokens, ct_err *e
     }
     n = st == CT_OK ? n : -1;
     CT_TRY(ct_comm_broadcast(t->world, &n, 1, CT_DTYPE_I64, 0, NULL, err));
-    ct_comm_set_timeout(t->world, CTI_SECTION(t->root, "comm", comm)->init_timeout_seconds * 1000);
+    ct_comm_set_timeout(t->world, cti_limit_ms(CTI_SECTION(t->root, "comm", comm)->init_timeout_seconds));
     if (n < 0) {
         return st != CT_OK ? st : CT_FAIL(err, CT_ERR_PEER, "rank 0 could not count the tokens of an epoch");
     }

@@ -301,7 +301,7 @@ ct_status cti_trainer_advance(cti_trainer *t, cti_step_report *out, ct_err *err)
         CT_INFO(t->log, "Synchronizing and adjusting timeout for all ProcessGroups to %s",
                 cti_format_timedelta(comm->train_timeout_seconds, span));
         CT_TRY(ct_comm_barrier(t->world, NULL, err)); /* whoever still saves or validates has the longer limit */
-        ct_comm_set_timeout(t->world, comm->train_timeout_seconds * 1000);
+        ct_comm_set_timeout(t->world, cti_limit_ms(comm->train_timeout_seconds));
     }
     return CT_OK;
 }

@@ -48,7 +48,7 @@ ct_status cti_trainer_open_ranks(cti_trainer *t, ct_err *err)
     CT_TRY(cti_comm_engine_pick(cti_str_eq(comm->engine, "hccl") ? "auto" : comm->engine, place->world_size, &engine, err));
     char path[4096];
     CT_TRY(record_path(t, comm, place->rank, path, sizeof path, err));
-    const ct_comm_options options = {.timeout_ms = comm->init_timeout_seconds * 1000, .n_records = comm->trace_buf_size,
+    const ct_comm_options options = {.timeout_ms = cti_limit_ms(comm->init_timeout_seconds), .n_records = comm->trace_buf_size,
                                      .record_path = path, .version = t->o.version};
     CT_TRY(ct_comm_world_create(t->alloc, engine, t->o.bootstrap, &options, &t->world, err));
     if (t->o.met != NULL) {
@@ -107,7 +107,7 @@ static ct_status open_device_world(cti_trainer *t, ct_err *err)
                        t->mesh.world_size);
     }
     const int64_t limit = cti_max_i64(comm->init_timeout_seconds, comm->train_timeout_seconds);
-    const ct_comm_options options = {.timeout_ms = limit * 1000, .record_with = t->world,
+    const ct_comm_options options = {.timeout_ms = cti_limit_ms(limit), .record_with = t->world,
                                      .is_deterministic = CTI_SECTION(t->root, "debug", debug)->deterministic};
     CT_TRY(ct_comm_world_create(t->alloc, engine, t->o.bootstrap, &options, &t->device_world, err));
     log_limit(t, engine->name);

@@ -47,3 +47,7 @@ cat shards.out shards.err | grep -F '[Shard]' | sed -E 's/.*\[Shard\] rank ([0-9
           d = held[0] - held[1]; if (d < 0) d = -d # each of 8 groups ends with padding of less than 64 leaves of 32 elements
           if (d > 3 * 8 * 64 * 32) { print "not halves:", held[0], held[1]; bad = 1 }
           exit bad }'
+
+# The longest limits that can be given are limits, and not short ones.
+"$bin" run --nproc_per_node=2 -m torchtitan.train "${common[@]}" --training.steps 3 --model-spec.n-layers 1 --comm.init-timeout-seconds 9223372036854775807 \
+    --comm.train-timeout-seconds 9223372036854775807 --dump-folder "$dir/long" >long 2>&1 || { tail -n 5 long; exit 1; }
