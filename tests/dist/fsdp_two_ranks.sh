@@ -50,4 +50,4 @@ cat shards.out shards.err | grep -F '[Shard]' | sed -E 's/.*\[Shard\] rank ([0-9
 
 # The longest limits that can be given are limits, and not short ones.
 "$bin" run --nproc_per_node=2 -m torchtitan.train "${common[@]}" --training.steps 3 --model-spec.n-layers 1 --comm.init-timeout-seconds 9223372036854775807 \
-    --comm.train-timeout-seconds 9223372036854775807 --dump-folder "$dir/long" >long 2>&1 || { tail -n 5 long; exit 1; }
+    --comm.train-timeout-seconds 9223372036854775807 --dump-folder "$dir/long" >long.out 2>&1 || { tail -n 5 long.out; exit 1; }
