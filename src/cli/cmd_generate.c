@@ -38,7 +38,7 @@
     X(dtype, CHOICE, "float32", "", "", "float32|bfloat16", "", 0, NULL, "of weights and arithmetic") \
     X(run_overrides, BOOL, "true", "", "", "", "", 0, NULL, "with the overrides of the run; --no-run-overrides: without") \
     X(hf_assets_path, STR, "", "", "", "", "", 0, NULL, "tokenizer folder; empty: the one of the run, or beside the weights") \
-    X(device, CHOICE, "cpu", "", "", "cpu|ref", "", 0, NULL, "what computes")
+    X(device, CHOICE, "cpu", "", "", "cpu|npu|ref", "", 0, NULL, "what computes; npu: the first one that is visible")
 /* clang-format on */
 CTI_OPTIONS(OPTIONS);
 
@@ -339,7 +339,9 @@ static ct_status generate(session *s, cti_str *notes, ct_err *err)
     CT_TRY(collect_stops(s, err));
     CT_TRY(cti_gen_model_plan(&s->model, o->run_overrides, notes, err));
     CT_TRY(encode_all(s, &how.cache_len, err));
-    CT_TRY(cti_gen_model_load(&s->model, cti_backends()[cti_str_eq(o->device, "ref")], &how, err));
+    const ct_backend *backend;
+    CT_TRY(cti_backend_named(o->device, &backend, err));
+    CT_TRY(cti_gen_model_load(&s->model, backend, &how, err));
     s->seed = o->seed.value;
     if (!o->seed.is_set) {
         uint32_t bits = 0;

@@ -207,22 +207,6 @@ static ct_status check_all(const ct_alloc *alloc, cti_env *env, const check_args
     return n > 0 ? CT_OK : CT_FAIL(err, CT_ERR_USAGE, "the plug-in '%s' has no overrides", target);
 }
 
-static ct_status find_device(const char *name, const ct_backend **out, ct_err *err)
-{
-    char names[256] = "";
-    size_t used = 0;
-    for (int i = 0; cti_backends()[i] != NULL; i++) {
-        const char *have = cti_backends()[i]->name;
-        if (cti_str_eq(have, name)) {
-            *out = cti_backends()[i];
-            return CT_OK;
-        }
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", have);
-        used = used < sizeof names ? used : sizeof names - 1;
-    }
-    return CT_FAIL(err, CT_ERR_USAGE, "--device: this build has no backend '%.100s'; there are %s", name, names);
-}
-
 static ct_status parse_check(int argc, char **argv, check_args *a, ct_err *err)
 {
     *a = (check_args){.backend = cti_backends()[0]};
@@ -232,7 +216,7 @@ static ct_status parse_check(int argc, char **argv, check_args *a, ct_err *err)
             if (value == NULL) {
                 return CT_FAIL(err, CT_ERR_USAGE, "--device: wanted a backend's name after it");
             }
-            CT_TRY(find_device(value, &a->backend, err));
+            CT_TRY(cti_backend_named(value, &a->backend, err));
         } else if (argv[i][0] == '-') {
             return CT_FAIL(err, CT_ERR_USAGE, "'%.100s' is no option: --device is", argv[i]);
         } else if (a->n_targets == (int)(sizeof a->targets / sizeof a->targets[0])) {

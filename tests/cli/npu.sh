@@ -62,6 +62,14 @@ done
 cmp -s "$dir/out/c1/step-3/"*.safetensors "$dir/out/c2/step-3/"*.safetensors || fail 'two runs with --debug.deterministic have other weights'
 echo 'deterministic: the same bits in two runs'
 
+# What was trained writes the same text here and there: a prompt that is read in calls of 256 and 32 tokens, then one after another.
+prompt=$(head -c 900 /dev/zero | tr '\0' 'e')
+for device in npu cpu; do
+    ASCEND_RT_VISIBLE_DEVICES=0 "$build/bin/ctitan" generate --device $device --checkpoint "$dir/out/c1" --prompt "$prompt" --max-new-tokens 8 --temperature 0 --json-lines \
+        > "$dir/text.$device" 2> "$dir/log" || fail "generate on $device"
+done
+cmp -s "$dir/text.npu" "$dir/text.cpu" && [ -s "$dir/text.npu" ] || fail 'other text on npu'
+
 # Nothing prepared, and each operator waited for: the same results.
 steps cpu --config llama3_debugmodel --training.mixed-precision-param bfloat16 > "$dir/cpu"
 CTITAN_NPU_PREPARE=0 CTITAN_NPU_SYNC=1 steps npu --config llama3_debugmodel --training.mixed-precision-param bfloat16 > "$dir/npu"
