@@ -207,8 +207,13 @@ ct_status cti_trainer_open_device(cti_trainer *t, ct_err *err)
     }
     if (st == CT_OK && t->backend->device_count != NULL) {
         CT_INFO(t->log, "Device: %s %" PRId32 " of %" PRId32 "%s", t->backend->name, index, n, is_auto ? " (--device auto)" : "");
-    } else if (st == CT_OK && told.len > 0) {
-        CT_INFO(t->log, "Device: %s (--device auto; %s)", t->backend->name, cti_str_text(&told));
+    } else if (st == CT_OK && told.len > 0) { /* whoever sourced CANN's set_env.sh meant to train on NPUs */
+        const bool is_surprise = getenv("ASCEND_HOME_PATH") != NULL; /* NOLINT(concurrency-mt-unsafe): only read */
+        if (is_surprise) {
+            CT_WARN(t->log, "Device: %s (--device auto; %s)", t->backend->name, cti_str_text(&told));
+        } else {
+            CT_INFO(t->log, "Device: %s (--device auto; %s)", t->backend->name, cti_str_text(&told));
+        }
     }
     cti_str_deinit(&told);
     CT_TRY(st);

@@ -87,6 +87,9 @@ if ASCEND_HOME_PATH=/nonexistent "$build/bin/ctitan" train --module llama3 --con
     [ -d /usr/local/Ascend ] || fail 'trained without CANN'
 fi
 grep -q "there is no CANN: .*'/nonexistent'.*set_env.sh" "$dir/log" || [ -d /usr/local/Ascend ] || fail 'no CANN, and nothing says so'
+ASCEND_HOME_PATH=/nonexistent "$build/bin/ctitan" train --module llama3 --config llama3_debugmodel --model-spec.n-layers 1 --training.local-batch-size 1 --training.seq-len 32 \
+    --training.steps 1 --dump-folder "$dir/out" > "$dir/log" 2>&1 || fail '--device auto without CANN'
+grep -q 'WARNING - Device: cpu (--device auto; not npu: ' "$dir/log" || [ -d /usr/local/Ascend ] || fail 'CANN is not where the environment says, and nothing warns'
 FAKE_CANN_LEAKS=print FAKE_CANN_MEMORY=40 "$build/bin/ctitan" train --module llama3 --config llama3_debugmodel --device npu > "$dir/log" 2>&1 && fail 'trained in 40 MiB'
 grep -q 'run needs .*the device has 40.00 MiB\|device memory ran out' "$dir/log" || fail 'no word of memory'
 echo ok
