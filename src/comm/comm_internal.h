@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by comm.c (groups), comm_built.c (collectives built from exchange), comm_own.c (engines that have their own) and comm_reduce.c (ordered
+/* Shared by comm.c (groups), comm_calls.c (their calls), comm_built.c (collectives built from exchange), comm_own.c (engines that have their own) and comm_reduce.c (ordered
  * sums). */
 #ifndef CTI_COMM_COMM_INTERNAL_H
 #define CTI_COMM_COMM_INTERNAL_H

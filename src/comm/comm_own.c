@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comm.c shares with engines that have collectives of their own: the end of a call, the end of those that were enqueued on a device, and
+/* What comm_calls.c shares with engines that have collectives of their own: the end of a call, the end of those that were enqueued on a device, and
  * a world that breaks. */
 #include <inttypes.h>
 

@@ -5,7 +5,7 @@
  *     cti_recorder_start(rec, id);                                                                    // its first byte moves
  *     cti_recorder_end(rec, id, true);                                                                // done; false: failed
  *
- * comm.c does so at one place (begin() and end()) for the collectives of all engines. Calls of a device engine are STARTED when they are enqueued and
+ * comm_calls.c does so at one place (begin() and end()) for the collectives of all engines. Calls of a device engine are STARTED when they are enqueued and
  * end, all together, where the device is waited for (cti_recorder_end_from). Any
  * thread may call; rec NULL (recording is off) and id 0 do nothing. Nothing is allocated after creation; a call costs a clock and a
  * lock that nobody holds.

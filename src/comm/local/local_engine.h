@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine of one process: no sockets, no peers; collectives of a group of one are copies (comm.c makes them). */
+/* The engine of one process: no sockets, no peers; collectives of a group of one are copies (comm_calls.c makes them). */
 #ifndef CT_COMM_LOCAL_ENGINE_H
 #define CT_COMM_LOCAL_ENGINE_H
 
