@@ -3,7 +3,7 @@
 # rooms: comm/gloo
 # Ops, an optimizer, a data set and a registry function of plug-ins (examples/plugin) through everything: one rank, two ranks with FSDP, two with tensor
 # parallelism and sequence parallelism, recomputation, the reference backend, accumulated micro-batches, a plan, a checkpoint that another layout goes on from.
-# Losses are those of one rank; of layouts of equal sums, in their last printed digit but one.
+# Losses are those of one rank.
 set -u
 build=$1
 bin=$build/bin/ctitan
@@ -17,8 +17,11 @@ common=(--training.steps 4 --training.global-batch-size 4 --training.seq-len 32 
 losses() { sed -nE 's/.*step: +([0-9]+) +loss: +([0-9.]+) +grad_norm: +([0-9.]+).*/\1 \2 \3/p' log; }
 one() { "$bin" train "$@" "${common[@]}" 2>log || fail "$*"; losses; }
 two() { "$bin" run --nproc_per_node=2 --local-ranks-filter 0 -m torchtitan.train "$@" "${common[@]}" >log 2>&1 || fail "two ranks: $*"; losses; }
-# As many steps, each loss and norm within 2e-4 of the other's (printed with 5 and 4 digits; sums in another order).
-near() { paste -d' ' "$1" "$2" | awk -v n="$3" '{ d = $2 - $5; e = $3 - $6; if ($1 != $4 || d > 2e-4 || -d > 2e-4 || e > 2e-4 || -e > 2e-4) bad = 1 } END { exit bad || NR != n }'; }
+# As many steps, each loss and norm as far from the other's as printing (a unit of the 5th and of the 4th decimal) and another order of float32 sums
+# may put them: at most 2048 terms (the vocabulary), whose roundings add up as their root.
+near() { paste -d' ' "$1" "$2" | awk -v n="$3" '
+    function off(a, b, unit) { return (a > b ? a - b : b - a) > unit + 2 ^ -24 * sqrt(2048) * b }
+    { if ($1 != $4 || off($2, $5, 1e-5) || off($3, $6, 1e-4)) bad = 1 } END { exit bad || NR != n }'; }
 llama=(--module llama3 --config llama3_debugmodel)
 relu=("${llama[@]}" --override.imports squared_relu.feed_forward)
 

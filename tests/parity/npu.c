@@ -99,7 +99,8 @@ static void bfloat16_gradients(void **state)
     train(ct_backend_npu(), "bfloat16", STEPS, &npu);
     train(ct_backend_cpu(), "bfloat16", STEPS, &cpu);
     const double torch64 = json_number_value(json_object_get(json_object_get(json, "losses"), "float64"));
-    close_to("loss of the reference", exact.losses[0], torch64, 1e-6);
+    /* Some 20 values are stored in float32 between a token and its loss; their roundings add up as their root, three times which is rare. */
+    close_to("loss of the reference", exact.losses[0], torch64, 3.0 * sqrt(20.0) * ct_dtype_unit_roundoff(CT_DTYPE_F32));
     for (int32_t t = 0, n = hf_specs(specs, names); t < n; t++) {
         const double of_torch = json_number_value(json_object_get(json_object_get(json, "gradient_errors"), names[t]));
         const int64_t numel = cti_dims_product(specs[t].dims, specs[t].ndim);
