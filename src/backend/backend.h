@@ -4,7 +4,7 @@
  *
  *     const ct_backend *const built_in[] = {ct_backend_cpu(), ct_backend_ref()};
  *     const ct_backend *backend;
- *     CT_TRY(ct_backend_find(built_in, 2, "cpu", &backend, err));        // checked; ERR_NOT_FOUND names the nearest
+ *     CT_TRY(ct_backend_find(built_in, "cpu", &backend, err));           // checked; ERR_USAGE names those there are
  *     const ct_kernel *kernel;
  *     CT_TRY(ct_kernel_find(backend, node->op, cti_node_dtype(graph, node), &kernel, err));
  *
@@ -26,9 +26,8 @@
  * both. ERR_PLUGIN naming the backend and what is wrong. */
 CT_MUST_CHECK ct_status ct_backend_check(const ct_backend *backend, ct_err *err);
 
-/* The backend of that name among n (NULL entries are skipped), checked. ERR_NOT_FOUND naming those there are. */
-CT_MUST_CHECK ct_status ct_backend_find(const ct_backend *const *list, int32_t n, const char *name,
-                                        const ct_backend **out_backend, ct_err *err);
+/* The backend of that name in a list that ends with NULL, checked. ERR_USAGE naming those there are. */
+CT_MUST_CHECK ct_status ct_backend_find(const ct_backend *const *list, const char *name, const ct_backend **out_backend, ct_err *err);
 
 /* The kernel of an op for its dtype `f`. ERR_UNSUPPORTED naming backend, op and dtype, with the table's reason. */
 CT_MUST_CHECK ct_status ct_kernel_find(const ct_backend *backend, int32_t op, ct_dtype f, const ct_kernel **out_kernel,

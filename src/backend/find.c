@@ -79,24 +79,20 @@ ct_status ct_backend_check(const ct_backend *b, ct_err *err)
     return CT_OK;
 }
 
-ct_status ct_backend_find(const ct_backend *const *list, int32_t n, const char *name, const ct_backend **out_backend, ct_err *err)
+ct_status ct_backend_find(const ct_backend *const *list, const char *name, const ct_backend **out_backend, ct_err *err)
 {
     char known[256] = "";
     size_t len = 0;
-    for (int32_t i = 0; i < n; i++) {
-        if (list[i] == NULL) {
-            continue;
-        }
+    for (int32_t i = 0; list[i] != NULL; i++) {
         CT_TRY(ct_backend_check(list[i], err));
-        if (name != NULL && strcmp(list[i]->name, name) == 0) {
+        if (strcmp(list[i]->name, name) == 0) {
             *out_backend = list[i];
             return CT_OK;
         }
         const int added = snprintf(known + len, sizeof known - len, "%s%s", len > 0 ? ", " : "", list[i]->name);
         len = added > 0 && (size_t)added < sizeof known - len ? len + (size_t)added : len;
     }
-    return CT_FAIL(err, CT_ERR_NOT_FOUND, "there is no backend '%s' in this build; there are: %s", name == NULL ? "" : name,
-                   len > 0 ? known : "none");
+    return CT_FAIL(err, CT_ERR_USAGE, "--device: this build has no backend '%.100s'; there are %s", name, known);
 }
 
 /* "f32, bf16" */

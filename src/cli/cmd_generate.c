@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "backend/backend.h"
 #include "base/base.h"
 #include "cli/generate.h"
 #include "cli/options.h"
@@ -340,7 +341,7 @@ static ct_status generate(session *s, cti_str *notes, ct_err *err)
     CT_TRY(cti_gen_model_plan(&s->model, o->run_overrides, notes, err));
     CT_TRY(encode_all(s, &how.cache_len, err));
     const ct_backend *backend;
-    CT_TRY(cti_backend_named(o->device, &backend, err));
+    CT_TRY(ct_backend_find(cti_backends(), o->device, &backend, err));
     CT_TRY(cti_gen_model_load(&s->model, backend, &how, err));
     s->seed = o->seed.value;
     if (!o->seed.is_set) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/backend.h"
 #include "backend/ref/ref.h"
 #include "base/base.h"
 #include "cli/cli.h"
@@ -216,7 +217,7 @@ static ct_status parse_check(int argc, char **argv, check_args *a, ct_err *err)
             if (value == NULL) {
                 return CT_FAIL(err, CT_ERR_USAGE, "--device: wanted a backend's name after it");
             }
-            CT_TRY(cti_backend_named(value, &a->backend, err));
+            CT_TRY(ct_backend_find(cti_backends(), value, &a->backend, err));
         } else if (argv[i][0] == '-') {
             return CT_FAIL(err, CT_ERR_USAGE, "'%.100s' is no option: --device is", argv[i]);
         } else if (a->n_targets == (int)(sizeof a->targets / sizeof a->targets[0])) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What everything that trains needs. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "backend/cpu/cpu.h"
@@ -18,22 +17,6 @@ const ct_backend *const *cti_backends(void)
     list[1] = ct_backend_ref();
     list[2] = ct_backend_npu();
     return list;
-}
-
-ct_status cti_backend_named(const char *name, const ct_backend **out_backend, ct_err *err)
-{
-    char names[256] = "";
-    size_t used = 0;
-    for (int i = 0; cti_backends()[i] != NULL; i++) {
-        const char *have = cti_backends()[i]->name;
-        if (cti_str_eq(have, name)) {
-            *out_backend = cti_backends()[i];
-            return CT_OK;
-        }
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", have);
-        used = used < sizeof names ? used : sizeof names - 1;
-    }
-    return CT_FAIL(err, CT_ERR_USAGE, "--device: this build has no backend '%.100s'; there are %s", name, names);
 }
 
 const ct_backend *const *cti_backends_for(ct_component *root)

@@ -24,8 +24,6 @@ void cti_env_deinit(const ct_alloc *alloc, cti_env *env);
 
 /* The backends of this build, NULL-terminated. */
 const ct_backend *const *cti_backends(void);
-/* The one that --device names. ERR_USAGE naming those there are. */
-CT_MUST_CHECK ct_status cti_backend_named(const char *name, const ct_backend **out_backend, ct_err *err);
 /* The same, told what the run's settings ask of devices that are opened from now on (--debug.deterministic). */
 const ct_backend *const *cti_backends_for(ct_component *root);
 

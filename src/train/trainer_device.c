@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/backend.h"
 #include "backend/npu/npu.h"
 #include "base/base.h"
 #include "base/pool.h"
@@ -48,22 +49,19 @@ static ct_status count(const cti_trainer *t, const ct_backend *backend, int32_t 
             st = CT_FAIL(&why, CT_ERR_NOT_FOUND, "no device is there");
         }
     }
-    const bool has_library = st != CT_ERR_NOT_FOUND || strstr(why.message, "no CANN") == NULL;
+    const cti_cann *cann; /* without CANN nobody reads the list */
+    const bool has_library = !cti_str_eq(backend->name, "npu") || cti_cann_load(&cann, NULL) != CT_ERR_NOT_FOUND;
     CT_TRY(has_library ? check_visible(backend, st == CT_OK ? *out_n : 0, &why, err) : CT_OK);
     return st == CT_OK ? CT_OK : CT_FAIL(err, st, "%s", why.message);
 }
 
 static ct_status find_kind(cti_trainer *t, const char *name, int32_t *out_n, ct_err *err)
 {
-    for (int i = 0; t->o.backends[i] != NULL; i++) {
-        if (!cti_str_eq(t->o.backends[i]->name, name)) {
-            continue;
-        }
-        ct_err why = {0};
-        t->backend = t->o.backends[i];
-        return count(t, t->backend, out_n, &why) == CT_OK ? CT_OK : CT_FAIL(err, why.status, "--device %s: %s (`ctitan doctor` looks for the cause; --device cpu trains without)", name, why.message);
-    }
-    return CT_FAIL(err, CT_ERR_USAGE, "--device: this build has no backend '%s'", name);
+    ct_err why = {0};
+    CT_TRY(ct_backend_find(t->o.backends, name, &t->backend, err));
+    return count(t, t->backend, out_n, &why) == CT_OK
+               ? CT_OK
+               : CT_FAIL(err, why.status, "--device %s: %s (`ctitan doctor` looks for the cause; --device cpu trains without)", name, why.message);
 }
 
 /* What a log line has room for: without "npu 0: ", and of a library that is not there the first clause. */
