@@ -5,7 +5,7 @@
 #include "hccl_test.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
+#include <sched.h>
 
 /* A communicator of this process alone. */
 static void *alone(void)
@@ -389,28 +389,16 @@ static void threads(void)
     GIVES(0, pthread_join(thread, NULL));
 }
 
-static atomic_bool started, stopped;
-
-static void *slow_calls(void *comm)
-{
-    atomic_store(&started, true);
-    while (!atomic_load(&stopped)) {
-        (void)slow_call(comm);
-    }
-    return NULL;
-}
 
 static void busy_destroy(void)
 {
     void *comm = alone();
     pthread_t thread;
-    GIVES(0, pthread_create(&thread, NULL, slow_calls, comm));
-    while (!atomic_load(&started)) {
-        (void)usleep(1000);
+    GIVES(0, pthread_create(&thread, NULL, slow_call, comm));
+    while (hccl.fake_hccl_is_inside(comm) == 0) {
+        (void)sched_yield();
     }
-    (void)usleep(50000); /* from here on it is inside of a call for all but moments */
-    GIVES(20, hccl.HcclCommDestroy(comm));
-    atomic_store(&stopped, true);
+    GIVES(20, hccl.HcclCommDestroy(comm)); /* the call takes half a second */
     GIVES(0, pthread_join(thread, NULL));
     GIVES(0, hccl.HcclCommDestroy(comm));
 }

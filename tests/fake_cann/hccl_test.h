@@ -55,7 +55,8 @@ struct config { /* version 5 */
     X(int, HcclBarrier, (void *, void *))                                                                    \
     X(int, HcclSend, (void *, uint64_t, int, uint32_t, void *, void *))                                      \
     X(int, HcclRecv, (void *, uint64_t, int, uint32_t, void *, void *))                                      \
-    X(int, HcclBatchSendRecv, (struct pair_item *, uint32_t, void *, void *))
+    X(int, HcclBatchSendRecv, (struct pair_item *, uint32_t, void *, void *))                                \
+    X(int, fake_hccl_is_inside, (const void *))
 
 static struct {
 #define FIELD(type, name, arguments) type(*name) arguments;

@@ -54,6 +54,8 @@ FAKE_API void fake_error_text(const char *format, ...) __attribute__((format(pri
 /* How often the rule was broken in this process; the names of rules. Tests find them by dlsym(). */
 FAKE_API uint64_t fake_rule_hits(int rule);
 FAKE_API const char *fake_rule_name(int rule);
+/* Of libhccl: 1 while a thread is inside a call of the communicator. */
+FAKE_API int fake_hccl_is_inside(const void *comm);
 
 /* ---- Thread, device ---------------------------------------------------------------------------------- */
 

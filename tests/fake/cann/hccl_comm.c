@@ -465,6 +465,12 @@ static struct comm *find(const void *handle)
     return found;
 }
 
+int fake_hccl_is_inside(const void *handle)
+{
+    struct comm *comm = find(handle);
+    return comm != NULL && atomic_load(&comm->inside) != 0;
+}
+
 int comm_enter(const char *name, void *handle, struct comm **out)
 {
     fake_count(name);
