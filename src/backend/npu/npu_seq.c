@@ -168,58 +168,54 @@ static void wait_for_call(cti_npu_seq *s, const char *name)
     }
 }
 
-static bool grow(const ct_alloc *alloc, void *list, int32_t n, int32_t *cap, size_t size, ct_err *err)
+/* Room for `more` behind the n of a list. */
+static bool grow(const ct_alloc *alloc, void *list, int32_t n, int32_t more, int32_t *cap, size_t size, ct_err *err)
 {
-    if (n < *cap) {
+    if (n + more <= *cap) {
         return true;
     }
-    void *old, *more;
+    void *old, *grown;
     memcpy(&old, list, sizeof old);
-    more = ct_alloc_resize(alloc, old, (size_t)n * 2 + 8, size, err);
-    if (more == NULL) {
+    grown = ct_alloc_resize(alloc, old, (size_t)(n + more) * 2, size, err);
+    if (grown == NULL) {
         return false;
     }
-    memcpy(list, &more, sizeof more);
-    *cap = n * 2 + 8;
+    memcpy(list, &grown, sizeof grown);
+    *cap = (n + more) * 2;
     return true;
 }
 
 static void keep_step(cti_npu_seq *s, kept_step step)
 {
     cti_npu_record *r = s->record;
-    if (!grow(r->alloc, &r->steps, r->n_steps, &r->cap_steps, sizeof step, s->err)) {
+    if (!grow(r->alloc, &r->steps, r->n_steps, 1, &r->cap_steps, sizeof step, s->err)) {
         cti_npu_stop(s, CT_ERR_MEMORY);
         return;
     }
     r->steps[r->n_steps++] = step;
 }
 
-/* Operands go into the record, which destroys them behind their executor. */
+/* Room in the record for the call that is being made. */
+static bool has_room(cti_npu_seq *s)
+{
+    cti_npu_record *r = s->record;
+    return grow(r->alloc, &r->steps, r->n_steps, 1, &r->cap_steps, sizeof *r->steps, s->err) &&
+           grow(r->alloc, &r->tensors, r->n_tensors, s->n_tensors, &r->cap_tensors, sizeof *r->tensors, s->err) &&
+           grow(r->alloc, &r->scalars, r->n_scalars, s->n_scalars, &r->cap_scalars, sizeof *r->scalars, s->err) &&
+           grow(r->alloc, &r->arrays, r->n_arrays, s->n_arrays, &r->cap_arrays, sizeof *r->arrays, s->err);
+}
+
+/* Operands go into the record, which has room for them and destroys them behind their executor. */
 static void keep_operands(cti_npu_seq *s)
 {
     cti_npu_record *r = s->record;
     for (int32_t i = 0; i < s->n_tensors; i++) {
-        if (!grow(r->alloc, &r->tensors, r->n_tensors, &r->cap_tensors, sizeof *r->tensors, s->err)) {
-            cti_npu_stop(s, CT_ERR_MEMORY);
-            (void)s->cann->aclDestroyTensor(s->tensors[i]);
-            continue;
-        }
         r->tensors[r->n_tensors++] = s->tensors[i];
     }
     for (int32_t i = 0; i < s->n_scalars; i++) {
-        if (!grow(r->alloc, &r->scalars, r->n_scalars, &r->cap_scalars, sizeof *r->scalars, s->err)) {
-            cti_npu_stop(s, CT_ERR_MEMORY);
-            (void)s->cann->aclDestroyScalar(s->scalars[i]);
-            continue;
-        }
         r->scalars[r->n_scalars++] = s->scalars[i];
     }
     for (int32_t i = 0; i < s->n_arrays; i++) {
-        if (!grow(r->alloc, &r->arrays, r->n_arrays, &r->cap_arrays, sizeof *r->arrays, s->err)) {
-            cti_npu_stop(s, CT_ERR_MEMORY);
-            (void)s->cann->aclDestroyIntArray(s->arrays[i]);
-            continue;
-        }
         r->arrays[r->n_arrays++] = s->arrays[i];
     }
     s->n_tensors = s->n_scalars = s->n_arrays = 0;
@@ -230,18 +226,16 @@ static void prepare_call(cti_npu_seq *s, const char *name, uint64_t bytes, aclOp
     /* First of all: CANN takes the executor of this thread's last first phase. */
     s->is_refused = s->cann->aclSetAclOpExecutorRepeatable == NULL || s->cann->aclSetAclOpExecutorRepeatable(executor) != 0;
     void *workspace = s->is_refused ? NULL : operator_workspace(s, bytes);
-    if (s->is_refused) {
+    if (!s->is_refused && s->st == CT_OK && !has_room(s)) {
+        cti_npu_stop(s, CT_ERR_MEMORY);
+    }
+    if (s->is_refused || s->st != CT_OK) {
         (void)s->cann->aclDestroyAclOpExecutor(executor); /* made, never run */
         drop_operands(s);
         return;
     }
     keep_operands(s);
-    if (s->st == CT_OK) {
-        keep_step(s, (kept_step){.name = name, .run = run, .executor = executor, .workspace = workspace, .bytes = bytes});
-    }
-    if (s->st != CT_OK) {
-        (void)s->cann->aclDestroyAclOpExecutor(executor); /* the record does not hold it */
-    }
+    keep_step(s, (kept_step){.name = name, .run = run, .executor = executor, .workspace = workspace, .bytes = bytes});
 }
 
 void cti_npu_end(cti_npu_seq *s, const char *name, aclnnStatus code, uint64_t bytes, aclOpExecutor *executor, cti_aclnn_run run)
@@ -456,14 +450,8 @@ ct_status cti_npu_prepare(const ct_launch *launch, const char *op, cti_npu_build
     return CT_OK;
 }
 
-void cti_npu_release(void *device, void *state)
+static void destroy_kept(const cti_npu_device *dev, const cti_npu_record *r)
 {
-    cti_npu_device *dev = device;
-    cti_npu_record *r = state;
-    if (r == NULL || cti_npu_enter(dev, NULL) != CT_OK) {
-        return;
-    }
-    (void)cti_npu_is_idle(dev); /* what is enqueued may use what goes now */
     for (int32_t i = 0; i < r->n_steps; i++) {
         if (r->steps[i].executor != NULL) {
             (void)dev->cann->aclDestroyAclOpExecutor(r->steps[i].executor);
@@ -477,6 +465,19 @@ void cti_npu_release(void *device, void *state)
     }
     for (int32_t i = 0; i < r->n_arrays; i++) {
         (void)dev->cann->aclDestroyIntArray(r->arrays[i]);
+    }
+}
+
+void cti_npu_release(void *device, void *state)
+{
+    cti_npu_device *dev = device;
+    cti_npu_record *r = state;
+    if (r == NULL) {
+        return;
+    }
+    if (cti_npu_enter(dev, NULL) == CT_OK) { /* else CANN keeps what is its own */
+        (void)cti_npu_is_idle(dev); /* what is enqueued may use what goes now */
+        destroy_kept(dev, r);
     }
     ct_alloc_free(r->alloc, r->steps);
     ct_alloc_free(r->alloc, r->tensors);
