@@ -62,12 +62,17 @@ CTI_INLINE void softmax_lanes(const int nv, float *s, int64_t j0, int64_t j1, fl
         v_store(m + v * CTI_VL, top[v]);
     }
     for (int64_t j = j0; j < j1; j++) {
+        float *p = s + j * nv * CTI_VL;
+        vf e[CTI_AQ];
         CTI_UNROLL
         for (int v = 0; v < nv; v++) {
-            float *p = s + (j * nv + v) * CTI_VL;
-            const vf e = v_exp2_neg(v_load(p) - shift[v]);
-            v_store(p, e);
-            sum[v] += e;
+            e[v] = v_load(p + v * CTI_VL) - shift[v];
+        }
+        v_exp2_negs(nv, e);
+        CTI_UNROLL
+        for (int v = 0; v < nv; v++) {
+            v_store(p + v * CTI_VL, e[v]);
+            sum[v] += e[v];
         }
     }
     for (int v = 0; v < nv; v++) {
@@ -84,7 +89,7 @@ CTI_INLINE void softmax_lanes(const int nv, float *s, int64_t j0, int64_t j1, fl
 
 /* Block of queries [i0, i0 + n) of the run against the packed key block [k0, k0 + bk) of the segment. */
 CTI_INLINE void fwd_block(const int nv, const attn *a, const attn_segment *seg, const fwd_scratch *f, int64_t first, int64_t i0, int64_t n,
-                          int64_t k0, int64_t bk)
+                          int64_t k0, int64_t bk, attn_ahead *next)
 {
     attn_view w;
     attn_look(a, seg, first + i0, n, nv * CTI_VL, k0, bk, &w);
@@ -95,6 +100,7 @@ CTI_INLINE void fwd_block(const int nv, const attn *a, const attn_segment *seg, 
     const float *q = f->q + i0 * a->h;
     float *o = f->o + i0 * a->hp;
     for (int64_t j = j0; j < j1; j += CTI_AR) {
+        look_ahead(next);
         ukr_lanes(nv, a->h, f->k + j * a->hp, a->hp, 1, q, f->s + j * nv * CTI_VL, false);
     }
     attn_mask(nv, f->s, &w, j0, j1);
@@ -104,19 +110,20 @@ CTI_INLINE void fwd_block(const int nv, const attn *a, const attn_segment *seg, 
     }
 }
 
-static void fwd_blocks(const attn *a, const attn_segment *seg, const fwd_scratch *f, int64_t first, int64_t n, int64_t k0, int64_t bk)
+static void fwd_blocks(const attn *a, const attn_segment *seg, const fwd_scratch *f, int64_t first, int64_t n, int64_t k0, int64_t bk,
+                       attn_ahead *next)
 {
     for (int64_t i = 0; i < n; i += CTI_ANQ) {
         const int64_t ni = cti_min_i64(CTI_ANQ, n - i);
         switch (attn_vectors(ni)) {
         case 1:
-            fwd_block(1, a, seg, f, first, i, ni, k0, bk);
+            fwd_block(1, a, seg, f, first, i, ni, k0, bk, next);
             break;
         case 2:
-            fwd_block(2, a, seg, f, first, i, ni, k0, bk);
+            fwd_block(2, a, seg, f, first, i, ni, k0, bk, next);
             break;
         default:
-            fwd_block(3, a, seg, f, first, i, ni, k0, bk);
+            fwd_block(3, a, seg, f, first, i, ni, k0, bk, next);
         }
     }
 }
@@ -143,6 +150,23 @@ static void fwd_write(const attn *a, const fwd_scratch *f, int64_t head, int64_t
     }
 }
 
+/* What this task writes, and what that of the next head reads, where a head's rows of them are few enough to wait in a cache. */
+static attn_ahead look_where(const attn *a, const attn_segment *seg, int64_t head, int64_t first, int64_t n, const ct_tensor *out)
+{
+    attn_ahead w = {0};
+    if (seg->k_len > KEYS || a->heads != a->kv_heads) {
+        return w;
+    }
+    w.tokens = n;
+    ahead_add(&w, a, out, a->heads, head, seg->q_start + first);
+    if (head + 1 < a->heads) {
+        ahead_add(&w, a, a->q, a->heads, head + 1, seg->q_start + first);
+        ahead_add(&w, a, a->k, a->heads, head + 1, seg->k_start);
+        ahead_add(&w, a, a->v, a->heads, head + 1, seg->k_start);
+    }
+    return w;
+}
+
 /* Queries [first, first + n) of the segment, one head. */
 static void fwd_run(const attn *a, const attn_segment *seg, int64_t head, int64_t first, int64_t n, const ct_tensor *out, float *lse,
                     const fwd_scratch *f)
@@ -159,6 +183,7 @@ static void fwd_run(const attn *a, const attn_segment *seg, int64_t head, int64_
         f->m[i] = -__builtin_inff();
         f->l[i] = 0;
     }
+    attn_ahead next = look_where(a, seg, head, first, n, out);
     int64_t lo, hi, unused;
     visible_keys(a, seg, first, &lo, &unused);
     visible_keys(a, seg, first + n - 1, &unused, &hi);
@@ -169,7 +194,7 @@ static void fwd_run(const attn *a, const attn_segment *seg, int64_t head, int64_
         pack_head(f->k, a->hp, a, a->k, a->kv_heads, kv_head, key, bk, pad);
         pack_head(f->rows, a->hp, a, a->v, a->kv_heads, kv_head, key, bk, pad);
         pack_head_panels(f->v, KEYS, f->rows, a->hp, pad);
-        fwd_blocks(a, seg, f, first, n, k0, bk);
+        fwd_blocks(a, seg, f, first, n, k0, bk, &next);
     }
     for (int64_t i = 0; i < n; i += CTI_ANQ) {
         fwd_write(a, f, head, seg->q_start + first, i, cti_min_i64(CTI_ANQ, n - i), out, lse);

@@ -57,18 +57,18 @@ CTI_INLINE void visible_keys(const attn *a, const attn_segment *s, int64_t i, in
 #endif
 #define CTI_ANQ (CTI_AQ * CTI_VL)
 
-/* c[i, 0..nv vectors) (+)= sum over k of a[i * a_row + k * a_k] b[k, 0..nv vectors), i < CTI_AR; rows of b and c are nv vectors
- * long. nv, a_row == 1 or a_k == 1 and add are constants at every call. */
-CTI_INLINE void ukr_lanes(const int nv, int64_t kc, const float *a, int64_t a_row, int64_t a_k, const float *b, float *c, const bool add)
+/* Keys that go through all products of a block together, so that their scores stay in the first-level cache: whole groups of CTI_AR and of
+ * CTI_MR. */
+#if CTI_VL == 16
+#define CTI_AC 56
+#else
+#define CTI_AC 48
+#endif
+
+/* acc[i][v] += sum over k of a[i * a_row + k * a_k] b[k, v]; rows of b are nv vectors long. nv, and a_row == 1 or a_k == 1, are constants at
+ * every call. */
+CTI_INLINE void add_lanes(const int nv, int64_t kc, const float *a, int64_t a_row, int64_t a_k, const float *b, vf acc[CTI_AR][CTI_AQ])
 {
-    vf acc[CTI_AR][CTI_AQ];
-    CTI_UNROLL
-    for (int i = 0; i < CTI_AR; i++) {
-        CTI_UNROLL
-        for (int v = 0; v < nv; v++) {
-            acc[i][v] = add ? v_load(c + (i * nv + v) * CTI_VL) : (vf){0};
-        }
-    }
 #pragma GCC unroll 4
     for (int64_t k = 0; k < kc; k++) {
         vf x[CTI_AQ];
@@ -87,6 +87,20 @@ CTI_INLINE void ukr_lanes(const int nv, int64_t kc, const float *a, int64_t a_ro
         a += a_k;
         b += nv * CTI_VL;
     }
+}
+
+/* c[i, 0..nv vectors) (+)= the same for i < CTI_AR; rows of c are nv vectors long; add is a constant too. */
+CTI_INLINE void ukr_lanes(const int nv, int64_t kc, const float *a, int64_t a_row, int64_t a_k, const float *b, float *c, const bool add)
+{
+    vf acc[CTI_AR][CTI_AQ];
+    CTI_UNROLL
+    for (int i = 0; i < CTI_AR; i++) {
+        CTI_UNROLL
+        for (int v = 0; v < nv; v++) {
+            acc[i][v] = add ? v_load(c + (i * nv + v) * CTI_VL) : (vf){0};
+        }
+    }
+    add_lanes(nv, kc, a, a_row, a_k, b, acc);
     CTI_UNROLL
     for (int i = 0; i < CTI_AR; i++) {
         CTI_UNROLL
@@ -126,6 +140,21 @@ CTI_INLINE void attn_look(const attn *a, const attn_segment *s, int64_t first, i
         w->lo[i] = (int32_t)lo;
         w->hi[i] = (int32_t)hi;
     }
+}
+
+/* Do all queries see keys [j, j + CTI_AR)? */
+CTI_INLINE bool all_see(const attn_view *w, int64_t j)
+{
+    return j >= w->some_lo && j + CTI_AR <= w->some_hi;
+}
+/* x in the lanes of vector v whose queries see key j, else 0. */
+CTI_INLINE vf only_seen(const attn_view *w, int v, int64_t j, vf x)
+{
+    vi lo, hi;
+    memcpy(&lo, w->lo + v * CTI_VL, sizeof lo);
+    memcpy(&hi, w->hi + v * CTI_VL, sizeof hi);
+    const vi key = v_set1i((int32_t)j);
+    return (vf)((vi)x & (vi)(lo <= key) & (vi)(key < hi));
 }
 
 /* Scores of keys [j0, j1) that a query does not see become -inf. */
@@ -217,6 +246,37 @@ CTI_INLINE void prefetch_head(const attn *a, const ct_tensor *t, int64_t heads, 
             __builtin_prefetch(p + e, 0, 2);
         }
         p += heads * a->h * size;
+    }
+}
+
+/* Rows of heads that are needed soon, asked for a token at a time while others are computed: what comes from memory then comes beside the
+ * computation. Rows of all of them are `stride` bytes apart. */
+typedef struct attn_ahead {
+    const char *row[8];
+    int64_t stride[8];
+    int n;
+    int64_t bytes, tokens; /* of a row; left to ask for */
+} attn_ahead;
+
+/* Rows from token `first` on of one head of t. */
+CTI_INLINE void ahead_add(attn_ahead *w, const attn *a, const ct_tensor *t, int64_t heads, int64_t head, int64_t first)
+{
+    const int64_t size = (int64_t)ct_dtype_size_bytes(t->dtype);
+    w->bytes = cti_max_i64(w->bytes, a->h * size);
+    w->row[w->n] = (const char *)t->data + (first * heads + head) * a->h * size;
+    w->stride[w->n++] = heads * a->h * size;
+}
+CTI_INLINE void look_ahead(attn_ahead *w)
+{
+    if (w->tokens <= 0) {
+        return;
+    }
+    w->tokens--;
+    for (int i = 0; i < w->n; i++) {
+        for (int64_t e = 0; e < w->bytes; e += 64) {
+            __builtin_prefetch(w->row[i] + e, 0, 2);
+        }
+        w->row[i] += w->stride[i];
     }
 }
 

@@ -16,7 +16,7 @@ typedef struct bwd_scratch {
     float *q_rows, *do_rows; /* head rows, one a query */
     float *dk, *dv;          /* [BK_PAD][hp] */
     float *dq, *dq_lanes;    /* [queries][hp], [hp][lanes] */
-    float *p, *ds;           /* [BK_PAD][lanes] */
+    float *p, *ds;           /* [CTI_AC][lanes] */
 } bwd_scratch;
 
 /* Sums in f32 that the outputs are rounded from; dq and dk lack their factor `scale`. */
@@ -29,15 +29,15 @@ typedef struct bwd_sums {
 
 static size_t bwd_floats(const attn *a)
 {
-    return (size_t)(2 * a->h * CTI_ANQ + a->hp * (3 * KEYS + 4 * CTI_ANQ + 2 * BK_PAD) + 2 * BK_PAD * CTI_ANQ);
+    return (size_t)(2 * a->h * CTI_ANQ + a->hp * (3 * KEYS + 4 * CTI_ANQ + 2 * BK_PAD) + 2 * CTI_AC * CTI_ANQ);
 }
 
 static bwd_scratch bwd_cut(const attn *a, float *p)
 {
     bwd_scratch f;
     f.p = p;
-    f.ds = f.p + BK_PAD * CTI_ANQ;
-    f.k = f.ds + BK_PAD * CTI_ANQ;
+    f.ds = f.p + CTI_AC * CTI_ANQ;
+    f.k = f.ds + CTI_AC * CTI_ANQ;
     f.v = f.k + KEYS * a->hp;
     f.k_panels = f.v + KEYS * a->hp;
     f.q_rows = f.k_panels + KEYS * a->hp;
@@ -56,37 +56,54 @@ static size_t sums_floats(const attn *a)
     return (size_t)(a->heads * a->n_q * (a->hp + 1) + 2 * a->kv_heads * a->n_k * a->hp);
 }
 
-/* Scores of keys [j0, j1) become p = 2^(score - lse), dp becomes ds = p (dp - delta). */
-CTI_INLINE void grad_lanes(const int nv, float *p, float *ds, int64_t j0, int64_t j1, const float *lse, const float *delta)
+/* Weights p = 2^(score - lse) and ds = p (dp - delta) of keys [j, j + CTI_AR): both products begin at what is to be taken off. */
+CTI_INLINE void grad_tile(const int nv, const attn *a, const bwd_scratch *f, const attn_view *w, int64_t j, const float *lse,
+                          const float *delta, float *p, float *ds)
 {
-    vf shift[CTI_AQ], d[CTI_AQ];
-    for (int v = 0; v < nv; v++) {
-        shift[v] = v_load(lse + v * CTI_VL);
-        d[v] = v_load(delta + v * CTI_VL);
-    }
-    for (int64_t j = j0; j < j1; j++) {
+    vf acc[CTI_AR][CTI_AQ];
+    CTI_UNROLL
+    for (int i = 0; i < CTI_AR; i++) {
         CTI_UNROLL
         for (int v = 0; v < nv; v++) {
-            const int64_t at = (j * nv + v) * CTI_VL;
-            const vf e = v_exp2_neg(v_load(p + at) - shift[v]);
-            v_store(p + at, e);
-            v_store(ds + at, e * (v_load(ds + at) - d[v]));
+            acc[i][v] = -v_load(lse + v * CTI_VL);
+        }
+    }
+    add_lanes(nv, a->h, f->k + j * a->hp, a->hp, 1, f->q, acc);
+    const bool is_whole = all_see(w, j);
+    CTI_UNROLL
+    for (int i = 0; i < CTI_AR; i++) {
+        v_exp2_negs(nv, acc[i]);
+        CTI_UNROLL
+        for (int v = 0; v < nv; v++) {
+            const vf e = acc[i][v];
+            v_store(p + (i * nv + v) * CTI_VL, is_whole ? e : only_seen(w, v, j + i, e));
+            acc[i][v] = -v_load(delta + v * CTI_VL);
+        }
+    }
+    add_lanes(nv, a->h, f->v + j * a->hp, a->hp, 1, f->d_o, acc);
+    CTI_UNROLL
+    for (int i = 0; i < CTI_AR; i++) {
+        CTI_UNROLL
+        for (int v = 0; v < nv; v++) {
+            const vf d = acc[i][v] * v_load(p + (i * nv + v) * CTI_VL);
+            v_store(ds + (i * nv + v) * CTI_VL, is_whole ? d : only_seen(w, v, j + i, d));
         }
     }
 }
 
 typedef struct bwd_task {
     const attn *a;
-    const ct_tensor *d_o;
+    const ct_tensor *d_o, *o;
     const float *lse;
     const ct_tensor *out; /* dq, dk, dv: written here where no other task has a part in them; else NULL, all goes to the sums */
     bwd_sums sums;
     attn_segment seg;
     bwd_scratch f;
+    attn_ahead next; /* what this head writes and what the next one reads */
 } bwd_task;
 
 /* Queries [q0, q0 + nq) of the segment against its keys [k0, k0 + bk), which are packed. */
-CTI_INLINE void bwd_block(const int nv, const bwd_task *t, int64_t head, int64_t q0, int64_t nq, int64_t k0, int64_t bk)
+CTI_INLINE void bwd_block(const int nv, bwd_task *t, int64_t head, int64_t q0, int64_t nq, int64_t k0, int64_t bk)
 {
     const attn *a = t->a;
     const bwd_scratch *f = &t->f;
@@ -109,21 +126,22 @@ CTI_INLINE void bwd_block(const int nv, const bwd_task *t, int64_t head, int64_t
         lse[i] = w.lo[i] < w.hi[i] ? t->lse[(token + i) * a->heads + head] * CTI_LOG2E : 0.0f;
         delta[i] = t->sums.delta[head * a->n_q + token + i];
     }
-    for (int64_t j = j0; j < j1; j += CTI_AR) {
-        ukr_lanes(nv, a->h, f->k + j * a->hp, a->hp, 1, f->q, f->p + j * lanes, false);
-        ukr_lanes(nv, a->h, f->v + j * a->hp, a->hp, 1, f->d_o, f->ds + j * lanes, false);
-    }
-    attn_mask(nv, f->p, &w, j0, j1);
-    grad_lanes(nv, f->p, f->ds, j0, j1, lse, delta);
-    const int64_t past = cti_round_up(j1 - j0, CTI_MR) - (j1 - j0); /* rows that the last group of keys has too many */
-    memset(f->p + j1 * lanes, 0, (size_t)(past * lanes) * sizeof(float));
-    memset(f->ds + j1 * lanes, 0, (size_t)(past * lanes) * sizeof(float));
-    for (int64_t e = 0; e < a->hp; e += CTI_AR) {
-        ukr_lanes(nv, j1 - j0, f->k_panels + e * KEYS + j0 * CTI_AR, 1, CTI_AR, f->ds + j0 * lanes, f->dq_lanes + e * lanes, false);
-    }
-    for (int64_t j = j0; j < j1; j += CTI_MR) {
-        ukr_head(nq, f->p + j * lanes, lanes, f->do_rows, a->hp, f->dv + j * a->hp);
-        ukr_head(nq, f->ds + j * lanes, lanes, f->q_rows, a->hp, f->dk + j * a->hp);
+    memset(f->dq_lanes, 0, (size_t)(a->hp * lanes) * sizeof(float));
+    for (int64_t c = j0; c < j1; c += CTI_AC) {
+        const int64_t nc = cti_min_i64(CTI_AC, j1 - c), past = cti_round_up(nc, CTI_MR) - nc; /* rows too many in the last group */
+        for (int64_t j = 0; j < nc; j += CTI_AR) {
+            look_ahead(&t->next);
+            grad_tile(nv, a, f, &w, c + j, lse, delta, f->p + j * lanes, f->ds + j * lanes);
+        }
+        memset(f->p + nc * lanes, 0, (size_t)(past * lanes) * sizeof(float));
+        memset(f->ds + nc * lanes, 0, (size_t)(past * lanes) * sizeof(float));
+        for (int64_t e = 0; e < a->hp; e += CTI_AR) {
+            ukr_lanes(nv, nc, f->k_panels + e * KEYS + c * CTI_AR, 1, CTI_AR, f->ds, f->dq_lanes + e * lanes, true);
+        }
+        for (int64_t j = 0; j < nc; j += CTI_MR) {
+            ukr_head(nq, f->p + j * lanes, lanes, f->do_rows, a->hp, f->dv + (c + j) * a->hp);
+            ukr_head(nq, f->ds + j * lanes, lanes, f->q_rows, a->hp, f->dk + (c + j) * a->hp);
+        }
     }
     CTI_CPU_FN(pack_transposed)(f->dq, a->hp, f->dq_lanes, CT_DTYPE_F32, lanes, 0, a->hp, 0, nq);
     float *dq = t->sums.dq + (head * a->n_q + token) * a->hp;
@@ -132,7 +150,7 @@ CTI_INLINE void bwd_block(const int nv, const bwd_task *t, int64_t head, int64_t
     }
 }
 
-static void bwd_blocks(const bwd_task *t, int64_t head, int64_t k0, int64_t bk)
+static void bwd_blocks(bwd_task *t, int64_t head, int64_t k0, int64_t bk)
 {
     for (int64_t q0 = 0; q0 < t->seg.q_len; q0 += CTI_ANQ) {
         const int64_t nq = cti_min_i64(CTI_ANQ, t->seg.q_len - q0);
@@ -167,12 +185,64 @@ static void add_floats(float *dst, const float *src, int64_t n)
     }
 }
 
+/* delta of the segment's queries, one head. */
+static void compute_delta(const bwd_task *t, int64_t head)
+{
+    const attn *a = t->a;
+    for (int64_t q = t->seg.q_start; q < t->seg.q_start + t->seg.q_len; q++) {
+        const int64_t at = (q * a->heads + head) * a->h;
+        float sum = 0;
+        for (int64_t e = 0; e < a->h; e += 64) {
+            float bd[64], bo[64];
+            const int64_t n = cti_min_i64(64, a->h - e);
+            const float *pd = v_view(t->d_o->data, t->d_o->dtype, at + e, n, bd);
+            const float *po = v_view(t->o->data, t->o->dtype, at + e, n, bo);
+            vf acc = {0};
+            int64_t i = 0;
+            for (; i + CTI_VL <= n; i += CTI_VL) {
+                acc = v_fma(v_load(pd + i), v_load(po + i), acc);
+            }
+            sum += v_hsum(acc);
+            for (; i < n; i++) {
+                sum += pd[i] * po[i];
+            }
+        }
+        t->sums.delta[head * a->n_q + q] = sum;
+    }
+}
+
+/* What this kv head's task writes, and what that of the next one reads, where a head's rows of them are few enough to wait in a cache. */
+static attn_ahead look_where(const bwd_task *t, int64_t kv_head)
+{
+    const attn *a = t->a;
+    attn_ahead w = {.tokens = cti_min_i64(t->seg.q_len, t->seg.k_len)};
+    if (t->seg.k_len > KEYS || a->heads != a->kv_heads) {
+        w.tokens = 0;
+        return w;
+    }
+    for (int i = 0; t->out && i < 3; i++) {
+        ahead_add(&w, a, &t->out[i], a->heads, kv_head, i == 0 ? t->seg.q_start : t->seg.k_start);
+    }
+    if (kv_head + 1 < a->kv_heads) {
+        ahead_add(&w, a, t->d_o, a->heads, kv_head + 1, t->seg.q_start);
+        ahead_add(&w, a, t->o, a->heads, kv_head + 1, t->seg.q_start);
+        ahead_add(&w, a, a->q, a->heads, kv_head + 1, t->seg.q_start);
+        ahead_add(&w, a, a->k, a->heads, kv_head + 1, t->seg.k_start);
+        ahead_add(&w, a, a->v, a->heads, kv_head + 1, t->seg.k_start);
+    }
+    return w;
+}
+
 /* One segment, one kv head. */
-static void bwd_segment(const bwd_task *t, int64_t kv_head)
+static void bwd_segment(bwd_task *t, int64_t kv_head)
 {
     const attn *a = t->a;
     const bwd_scratch *f = &t->f;
     const int64_t group = a->heads / a->kv_heads;
+    for (int64_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
+        compute_delta(t, head);
+    }
+    t->next = look_where(t, kv_head);
     for (int64_t head = kv_head * group; t->out && head < (kv_head + 1) * group; head++) {
         memset(t->sums.dq + (head * a->n_q + t->seg.q_start) * a->hp, 0, (size_t)(t->seg.q_len * a->hp) * sizeof(float));
     }
@@ -202,42 +272,6 @@ static void bwd_segment(const bwd_task *t, int64_t kv_head)
     for (int64_t head = kv_head * group; t->out && head < (kv_head + 1) * group; head++) {
         float *dq = t->sums.dq + (head * a->n_q + t->seg.q_start) * a->hp;
         write_head(a, &t->out[0], a->heads, head, t->seg.q_start, t->seg.q_len, dq, a->scale);
-    }
-}
-
-typedef struct delta_run {
-    const attn *a;
-    const ct_tensor *d_o, *o;
-    float *delta; /* of every query and head */
-} delta_run;
-
-static void compute_delta(void *ctx, int64_t first, int64_t end, int thread)
-{
-    const delta_run *r = ctx;
-    const attn *a = r->a;
-    const ct_tensor *d_o = r->d_o, *o = r->o;
-    (void)thread;
-    for (int64_t t = first; t < end; t++) {
-        for (int64_t head = 0; head < a->heads; head++) {
-            const int64_t at = (t * a->heads + head) * a->h;
-            float sum = 0;
-            for (int64_t e = 0; e < a->h; e += 64) {
-                float bd[64], bo[64];
-                const int64_t n = cti_min_i64(64, a->h - e);
-                const float *pd = v_view(d_o->data, d_o->dtype, at + e, n, bd);
-                const float *po = v_view(o->data, o->dtype, at + e, n, bo);
-                vf acc = {0};
-                int64_t i = 0;
-                for (; i + CTI_VL <= n; i += CTI_VL) {
-                    acc = v_fma(v_load(pd + i), v_load(po + i), acc);
-                }
-                sum += v_hsum(acc);
-                for (; i < n; i++) {
-                    sum += pd[i] * po[i];
-                }
-            }
-            r->delta[head * a->n_q + t] = sum;
-        }
     }
 }
 
@@ -282,7 +316,7 @@ static bool segments_overlap(const attn *a)
 
 typedef struct bwd_tasks {
     const attn *a;
-    const ct_tensor *d_o;
+    const ct_tensor *d_o, *o;
     const float *lse;
     const ct_tensor *out;
     bwd_sums sums;
@@ -294,7 +328,7 @@ static void bwd_run(void *ctx, int64_t begin, int64_t end, int thread)
 {
     const bwd_tasks *r = ctx;
     const attn *a = r->a;
-    bwd_task t = {.a = a, .d_o = r->d_o, .lse = r->lse, .out = r->apart ? r->out : NULL, .sums = r->sums};
+    bwd_task t = {.a = a, .d_o = r->d_o, .o = r->o, .lse = r->lse, .out = r->apart ? r->out : NULL, .sums = r->sums};
     t.f = bwd_cut(a, r->scratch + (size_t)thread * bwd_floats(a));
     for (int64_t i = begin; i < end; i++) {
         const int64_t first = r->apart ? i / a->kv_heads : 0, last = r->apart ? first + 1 : a->n_segments;
@@ -321,11 +355,9 @@ static ct_status backward(const char *op, const ct_launch *launch, bool by_ends,
     sums.dv = sums.dk + a.kv_heads * a.n_k * a.hp;
     sums.delta = sums.dv + a.kv_heads * a.n_k * a.hp;
     float *scratch = sums.delta + a.heads * a.n_q;
-    delta_run deltas = {&a, &launch->in[0], &launch->in[4], sums.delta};
-    cti_pool_run(a.n_q, grain_of(a.heads * a.h), compute_delta, &deltas);
     /* Where segments share tokens a task is a kv head with all segments in order; the sums are the same either way. */
     const bool apart = !segments_overlap(&a);
-    bwd_tasks tasks = {&a, &launch->in[0], launch->in[5].data, launch->out, sums, scratch, apart};
+    bwd_tasks tasks = {&a, &launch->in[0], &launch->in[4], launch->in[5].data, launch->out, sums, scratch, apart};
     if (!apart) {
         memset(base, 0, (size_t)(sums.delta - base) * sizeof(float));
     }

@@ -62,26 +62,32 @@ ct_status CTI_CPU_FN(embedding)(const ct_launch *launch, ct_err *err)
 
 size_t CTI_CPU_WORKSPACE(embedding_grad)(const ct_launch *shapes)
 {
-    return (size_t)(t_numel(&shapes->in[1]) + shapes->out[0].dims[0]) * sizeof(int32_t);
+    return (size_t)(t_numel(&shapes->in[1]) + shapes->out[0].dims[0] + 1) * sizeof(int32_t);
 }
 
 typedef struct grad_run {
     const ct_tensor *dy, *dw;
-    const int32_t *first, *next;
+    const int32_t *start;  /* [vocab + 1]: id v's tokens are tokens[start[v] .. start[v + 1]) */
+    const int32_t *tokens; /* by id, in order; n_tokens of them */
+    int64_t n_tokens;
 } grad_run;
 
-/* n columns from `at` on of row v: the sum over v's tokens in order. The next token's row is asked for ahead, for nothing else would see
- * it coming. */
+/* n columns from `at` on of row v: the sum over v's tokens in order. Rows of tokens that come soon, also of the next ids, are asked for
+ * ahead, for nothing else would see them coming. */
 CTI_INLINE void sum_tokens(const grad_run *r, int64_t v, int64_t at, int64_t n, float *sum, const int how)
 {
+    enum { SOON = 4 };
     const int64_t d = t_last(r->dw), size = how & CTI_IS_BF16 ? 2 : 4;
-    memset(sum, 0, (size_t)n * sizeof(float));
-    for (int32_t t = r->first[v]; t >= 0; t = r->next[t]) {
-        const int32_t ahead = r->next[t] >= 0 ? r->next[t] : t;
-        const char *next = (const char *)r->dy->data + (ahead * d + at) * size;
-        FOR_VECTORS(0, n, i, k, {
-            __builtin_prefetch(next + i * size);
-            v_set(sum, i, k, v_get(sum, i, k, 0) + v_get(r->dy->data, t * d + at + i, k, how), 0);
+    if (r->start[v] == r->start[v + 1]) {
+        memset(sum, 0, (size_t)n * sizeof(float));
+    }
+    for (int64_t i = r->start[v]; i < r->start[v + 1]; i++) {
+        const int64_t first = r->tokens[i] * d + at;
+        const char *soon = (const char *)r->dy->data + (r->tokens[cti_min_i64(i + SOON, r->n_tokens - 1)] * d + at) * size;
+        const bool is_first = i == r->start[v];
+        FOR_VECTORS(0, n, c, k, {
+            __builtin_prefetch(soon + c * size);
+            v_set(sum, c, k, (is_first ? (vf){0} : v_get(sum, c, k, 0)) + v_get(r->dy->data, first + c, k, how), 0);
         })
     }
 }
@@ -108,8 +114,7 @@ static void grad_rows(void *ctx, int64_t begin, int64_t end, int thread)
     }
 }
 
-/* The tokens of every id as a list in order (first[id], then next[token]), so that threads can share the rows of dw and each
- * row still is summed in order of tokens. */
+/* The tokens are sorted by id, so that threads can share the rows of dw and each row still is summed in order of tokens. */
 ct_status CTI_CPU_FN(embedding_grad)(const ct_launch *launch, ct_err *err)
 {
     const ct_tensor *dy = &launch->in[0], *ids = &launch->in[1], *dw = &launch->out[0];
@@ -118,15 +123,23 @@ ct_status CTI_CPU_FN(embedding_grad)(const ct_launch *launch, ct_err *err)
     CT_TRY(check_scratch("embedding_grad", launch, CTI_CPU_WORKSPACE(embedding_grad)(launch), err));
     CT_TRY(check_ids("embedding_grad", ids, vocab, err));
     const int32_t *id = ids->data;
-    int32_t *first = launch->workspace, *next = first + vocab;
-    memset(first, 0xff, (size_t)vocab * sizeof *first);
-    for (int64_t t = tokens - 1; t >= 0; t--) {
+    int32_t *start = launch->workspace, *sorted = start + vocab + 1, total = 0;
+    memset(start, 0, (size_t)(vocab + 1) * sizeof *start);
+    for (int64_t t = 0; t < tokens; t++) {
         if (id[t] != CT_ID_ELSEWHERE) {
-            next[t] = first[id[t]];
-            first[id[t]] = (int32_t)t;
+            start[id[t]]++;
         }
     }
-    grad_run r = {dy, dw, first, next};
+    for (int64_t v = 0; v <= vocab; v++) { /* ends; taking the last token first makes them starts */
+        total += start[v];
+        start[v] = total;
+    }
+    for (int64_t t = tokens - 1; t >= 0; t--) {
+        if (id[t] != CT_ID_ELSEWHERE) {
+            sorted[--start[id[t]]] = (int32_t)t;
+        }
+    }
+    grad_run r = {dy, dw, start, sorted, total};
     cti_pool_run(vocab, grain_of(t_last(dw)), grad_rows, &r);
     return CT_OK;
 }

@@ -111,13 +111,11 @@ CTI_INLINE void v_set(void *data, int64_t i, int64_t n, vf v, const int how)
     }
 }
 
-/* Asks for what lies 512 bytes behind element i, where a kernel computes so much that the processor does not look that far by itself. */
+/* Asks for what lies 4 KiB behind element i, where a kernel computes so much that the processor does not look that far by itself. */
 CTI_INLINE void v_ahead(const void *data, int64_t i, const int how)
 {
-    enum { AHEAD = 512 };
-    if (how & CTI_PAST) {
-        __builtin_prefetch((const char *)data + i * (how & CTI_IS_BF16 ? 2 : 4) + AHEAD);
-    }
+    enum { AHEAD = 4096 };
+    __builtin_prefetch((const char *)data + i * (how & CTI_IS_BF16 ? 2 : 4) + AHEAD);
 }
 
 /* At the end of a turn that wrote past the caches: what it wrote is seen by whoever sees the turn as done. */
