@@ -77,6 +77,8 @@ typedef enum ct_tolerance {
  *     CT_ID_ELSEWHERE: ids of a vocabulary of which this rank holds rows [start, start + count)
  * matmul(a, b, c?) {ta, tb} -> y                              operands as matrices: all dims but the last are rows.
  *     y = op(a) op(b) (+ c); op(a) [M, P], op(b) [P, Q]. y dims: a's leading dims + [Q] where !ta, else [M, Q]. c like y.
+ * matmul_swiglu(a, b) {ta, tb} -> gu [..., 2F], y [..., F]   gu as matmul makes it, y = swiglu(gu) of what is stored there. Made by the
+ *     fuse pass, behind autodiff
  * add(a, b) -> y; mul(a, b) -> y; scale(a) {alpha} -> y       same shapes
  * cast(a) {dtype} -> y                                        round to nearest even
  * reshape(a) {dims} -> view                                   same count; one dim may be -1
@@ -155,6 +157,7 @@ typedef enum ct_tolerance {
     X(embedding_grad,            2, 2, 1, 0,                                   ROWS,       REORDERED,   CT_ATTRS_EMBEDDING_GRAD) \
     X(local_ids,                 1, 1, 1, 0,                                   ELEMENT,    EXACT,       CT_ATTRS_LOCAL_IDS) \
     X(matmul,                    2, 3, 1, CT_OP_EXPENSIVE | CT_OP_MATMUL | CT_OP_ADDEND, PRODUCT,    REORDERED,   CT_ATTRS_MATMUL) \
+    X(matmul_swiglu,             2, 2, 2, CT_OP_EXPENSIVE | CT_OP_MATMUL,      PRODUCT,    APPROXIMATE, CT_ATTRS_MATMUL) \
     X(add,                       2, 2, 1, CT_OP_ELEMENTWISE,                   ELEMENT,    EXACT,       CT_ATTRS_NONE) \
     X(mul,                       2, 2, 1, CT_OP_ELEMENTWISE,                   ELEMENT,    EXACT,       CT_ATTRS_NONE) \
     X(scale,                     1, 1, 1, CT_OP_ELEMENTWISE,                   ELEMENT,    EXACT,       CT_ATTRS_SCALE) \

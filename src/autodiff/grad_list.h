@@ -18,6 +18,7 @@
     NONE(embedding_grad,            CTI_NO_SECOND)                             \
     NONE(local_ids,                 "its input and output are integers")       \
     GRAD(matmul,                    FIRST)                                     \
+    NONE(matmul_swiglu,             "the fuse pass makes it, of a product whose gradient is there") \
     GRAD(add,                       FIRST)                                     \
     GRAD(mul,                       FIRST)                                     \
     GRAD(scale,                     FIRST)                                     \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape rule and FLOPs of matmul: y = op(a) op(b) (+ c). */
+/* Shape rules and FLOPs of matmul: y = op(a) op(b) (+ c), and of matmul_swiglu. */
 #include <inttypes.h>
 
 #include "ops/op_check.h"
@@ -21,12 +21,10 @@ static matmul_sizes sizes_of(const ct_value *a, const ct_value *b, const ct_attr
     };
 }
 
-ct_status cti_shape_matmul(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
-                           ct_value_spec *out_specs, ct_err *err)
+static ct_status product_shape(const char *name, const ct_value *const *in, int32_t n_in, const ct_attrs_matmul *a, ct_value_spec *out_spec,
+                               ct_err *err)
 {
-    (void)graph;
-    const ct_attrs_matmul *a = attrs;
-    const cti_check c = CTI_CHECK("matmul");
+    const cti_check c = CTI_CHECK(name);
     CT_TRY(cti_want_float(&c, 0));
     CT_TRY(cti_want_same_dtype(&c, 1, 0));
     CT_TRY(cti_want_ndim_min(&c, 0, 1));
@@ -42,8 +40,15 @@ ct_status cti_shape_matmul(const ct_graph *graph, const ct_value *const *in, int
         CT_TRY(cti_want_same_dtype(&c, 2, 0));
         CT_TRY(cti_want_dims(&c, 2, y.dims, y.ndim));
     }
-    out_specs[0] = y;
+    *out_spec = y;
     return CT_OK;
+}
+
+ct_status cti_shape_matmul(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
+                           ct_value_spec *out_specs, ct_err *err)
+{
+    (void)graph;
+    return product_shape("matmul", in, n_in, attrs, &out_specs[0], err);
 }
 
 double cti_flops_matmul(const ct_value *const *in, int32_t n_in, const void *attrs)
@@ -51,4 +56,22 @@ double cti_flops_matmul(const ct_value *const *in, int32_t n_in, const void *att
     const matmul_sizes s = sizes_of(in[0], in[1], attrs);
     const double added = n_in == 3 && in[2] != NULL ? (double)s.m * (double)s.q : 0.0;
     return 2.0 * (double)s.m * (double)s.p * (double)s.q + added;
+}
+
+ct_status cti_shape_matmul_swiglu(const ct_graph *graph, const ct_value *const *in, int32_t n_in, const void *attrs,
+                                  ct_value_spec *out_specs, ct_err *err)
+{
+    (void)graph;
+    const cti_check c = CTI_CHECK("matmul_swiglu");
+    CT_TRY(product_shape("matmul_swiglu", in, n_in, attrs, &out_specs[0], err));
+    out_specs[1] = out_specs[0];
+    int64_t *last = &out_specs[1].dims[out_specs[1].ndim - 1];
+    CT_TRY(cti_want(&c, *last % 2 == 0, "the columns of the product must be even, they are %" PRId64, *last));
+    *last /= 2;
+    return CT_OK;
+}
+
+double cti_flops_matmul_swiglu(const ct_value *const *in, int32_t n_in, const void *attrs)
+{
+    return cti_flops_matmul(in, n_in, attrs);
 }

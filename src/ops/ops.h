@@ -50,6 +50,7 @@ CT_MUST_CHECK ct_status cti_check_segments(const char *op, const ct_i64_list *se
 /* Ops whose FLOPs are worth counting. */
 #define CTI_FLOPS_LIST(X)   \
     X(matmul)               \
+    X(matmul_swiglu)        \
     X(sdpa)                 \
     X(sdpa_grad)            \
     X(sdpa_tnd)             \

@@ -63,7 +63,8 @@ CT_MUST_CHECK ct_status ct_pass_recompute(ct_graph *graph, const ct_recompute_op
  * k -> qkv_rope, silu_mul -> swiglu. Before autodiff, so that the gradients are whole too. */
 CT_MUST_CHECK ct_status ct_pass_merge(ct_graph *graph, ct_err *err);
 
-/* add(x, y) -> y's node with the addend x, where that op takes one (CT_OP_ADDEND) and y has no other reader. */
+/* add(x, y) -> y's node with the addend x, where that op takes one (CT_OP_ADDEND) and y has no other reader; swiglu(matmul(a, b)) ->
+ * matmul_swiglu. Behind recomputing, which decides what is kept of each. */
 CT_MUST_CHECK ct_status ct_pass_fuse(ct_graph *graph, ct_err *err);
 
 /* Drops nodes whose outputs nobody needs (roots: updates, collectives' readers, keep[]), orders programs. overlap: gathers of parameters and

@@ -7,7 +7,7 @@
  * u_acc         unit roundoff of the accumulator: f32's, f64's where f is f64
  * n             terms of the longest sum behind the element; 8: a few more operations, such as an exp of some ulp
  * S             the sum of the terms' magnitudes, so that cancellation is paid for where it happens
- * m             intermediates that may be rounded to f: none for REORDERED, 4 for APPROXIMATE (p and ds of attention, dlogits)
+ * m             intermediates that may be rounded to f: none for REORDERED, 4 for APPROXIMATE (p and ds of attention, dlogits, what swiglu reads)
  * s             relative change of a softmax weight by the rounding of its score: 2 (inner + 4) u_acc max|q||k|
  * r             1 where the exact answer is in f64, 2 where it was itself stored in f32 (lse, rstd)
  * tiny          the smallest normal float: flushing to zero is allowed
@@ -68,6 +68,25 @@ static inline void op_terms_matmul(const op_case *w, op_terms *t)
         }
     }
     t->n = (double)p + 1.0;
+}
+
+/* S of matmul_swiglu's output k: gu as matmul; an error of gu's halves g and u changes y by at most 1.1 |u| and |silu(g)| times it. */
+static inline void op_terms_matmul_swiglu(const op_case *w, const op_result *exact, op_terms *t, int32_t k)
+{
+    if (k == 0) {
+        op_terms_matmul(w, t);
+        return;
+    }
+    const ct_tensor *gu = &exact->out[0];
+    const int64_t f = op_last(&exact->out[1]), rows = op_rows_of(&exact->out[1]);
+    op_terms of = {.magnitude = op_must(ct_arena_alloc(w->arena, (size_t)(op_numel(gu) + 1) * sizeof(double), NULL))};
+    op_terms_matmul(w, &of);
+    t->n = of.n;
+    for (int64_t i = 0; i < rows * f; i++) {
+        const int64_t at_g = i / f * 2 * f + i % f, at_u = at_g + f;
+        const double g = op_get(gu, at_g), u = op_get(gu, at_u);
+        t->magnitude[i] = 1.1 * fabs(u) * of.magnitude[at_g] + fabs(g / (1.0 + exp(-g))) * of.magnitude[at_u];
+    }
 }
 
 static inline void op_terms_embedding_grad(const op_case *w, op_terms *t, int64_t vocab)
@@ -323,6 +342,9 @@ static inline double *op_bound(const op_case *c, const op_case *wide, const op_r
     case CT_OP_matmul:
         op_terms_matmul(wide, &t);
         break;
+    case CT_OP_matmul_swiglu:
+        op_terms_matmul_swiglu(wide, exact, &t, k);
+        break;
     case CT_OP_embedding_grad:
         op_terms_embedding_grad(wide, &t, exact->out[0].dims[0]);
         break;
@@ -388,7 +410,7 @@ static inline double *op_bound(const op_case *c, const op_case *wide, const op_r
     const double rounding = exact->out[k].dtype == CT_DTYPE_F64 && out_dtype != CT_DTYPE_F64 ? 1.0 : 2.0;
     const bool may_round = ct_op_row(c->op)->tolerance == CT_TOL_APPROXIMATE &&
                            (is_grad || (c->op == CT_OP_sdpa && k == 0) || (c->op == CT_OP_sdpa_tnd && k == 0) ||
-                            (c->op == CT_OP_linear_cross_entropy && k > 0));
+                            ((c->op == CT_OP_linear_cross_entropy || c->op == CT_OP_matmul_swiglu) && k > 0));
     const double relative = 2.0 * (t.n + 8.0) * u_acc + (may_round ? 4.0 * u_f : 0.0) + t.score;
     for (int64_t i = 0; i < n; i++) {
         const double value = fabs(op_get(&exact->out[k], i));

@@ -66,6 +66,22 @@ static inline bool op_case_matmul(op_case *c, int i)
     return true;
 }
 
+/* y = swiglu of a product [m, p] [p, 2f], and of tiles' borders. */
+static inline bool op_case_matmul_swiglu(op_case *c, int i)
+{
+    static const int64_t sizes[][3] = {{1, 1, 1}, {3, 5, 7}, {17, 33, 9}, {64, 64, 32}, {31, 130, 65}, {2, 300, 18}, {150, 70, 100}, {5, 300, 300},
+                                       {0, 4, 3}, {3, 0, 4}, {3, 4, 0}};
+    const bool ta = (i & 1) != 0, tb = (i & 2) != 0;
+    if (i / 4 >= OP_COUNT_OF(sizes)) {
+        return false;
+    }
+    const int64_t m = sizes[i / 4][0], p = sizes[i / 4][1], q = 2 * sizes[i / 4][2];
+    c->attrs = OP_ATTRS(c->arena, ct_attrs_matmul, ta, tb);
+    op_add_f(c, 0.3, 2, ta ? (const int64_t[]){p, m} : (const int64_t[]){m, p});
+    op_add_f(c, 0.3, 2, tb ? (const int64_t[]){q, p} : (const int64_t[]){p, q});
+    return true;
+}
+
 static inline bool op_case_elementwise(op_case *c, int i)
 {
     static const op_shape shapes[] = {{1, {1}}, {1, {7}}, {3, {3, 5, 11}}, {1, {64}}, {1, {1025}}, {2, {0, 3}}, {0, {0}}};
@@ -540,6 +556,8 @@ static inline bool op_standard_case(ct_arena *arena, uint64_t seed, int32_t op, 
         return op_case_lse(out, i);
     case CT_OP_matmul:
         return op_case_matmul(out, i);
+    case CT_OP_matmul_swiglu:
+        return op_case_matmul_swiglu(out, i);
     case CT_OP_add:
     case CT_OP_mul:
     case CT_OP_scale:

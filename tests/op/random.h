@@ -69,12 +69,13 @@ static void build_swiglu(op_case *c)
 
 static void build_matmul(op_case *c)
 {
-    const int64_t m = size_below(300), n = size_below(300), k = size_below(600) + below(2) * size_below(20);
+    const bool is_swiglu = c->op == CT_OP_matmul_swiglu;
+    const int64_t m = size_below(300), n = size_below(300) * (is_swiglu ? 2 : 1), k = size_below(600) + below(2) * size_below(20);
     const bool ta = below(2) != 0, tb = below(2) != 0;
     c->attrs = OP_ATTRS(c->arena, ct_attrs_matmul, ta, tb);
     (void)op_add_f(c, 1.0, OP_DIMS(ta ? k : m, ta ? m : k));
     (void)op_add_f(c, 1.0, OP_DIMS(tb ? n : k, tb ? k : n));
-    if (below(2) != 0) {
+    if (!is_swiglu && below(2) != 0) {
         (void)op_add_f(c, 1.0, OP_DIMS(m, n));
     }
 }
@@ -238,6 +239,7 @@ static void random_run(int n_each, void (*check)(const op_case *c))
                 {CT_OP_swiglu, build_swiglu},
                 {CT_OP_swiglu_grad, build_swiglu},
                 {CT_OP_matmul, build_matmul},
+                {CT_OP_matmul_swiglu, build_matmul},
                 {CT_OP_rmsnorm, build_rmsnorm},
                 {CT_OP_rmsnorm_grad, build_rmsnorm_grad},
                 {CT_OP_qkv_rope, build_qkv},

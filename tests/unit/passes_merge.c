@@ -100,6 +100,10 @@ static void test_same_bits(void **state)
         assert_int_equal(count(m, CT_OP_swiglu), 1);
         assert_int_equal(count(m, CT_OP_matmul), 3);
         assert_int_equal(count(m, CT_OP_flat_split), 1);
+        OK(ct_pass_fuse(m, &err));
+        assert_int_equal(count(m, CT_OP_matmul_swiglu), 1);
+        assert_int_equal(count(m, CT_OP_matmul), 2);
+        assert_int_equal(count(m, CT_OP_swiglu), 0);
         assert_int_equal(count(m, CT_OP_rope) + count(m, CT_OP_silu_mul) + count(m, CT_OP_reshape), 0);
         run(g, backend, &plain);
         run(m, backend, &merged);
@@ -167,13 +171,47 @@ static void test_step(void **state)
         }
         assert_int_equal(count(s->graph, CT_OP_qkv_rope_grad), 6);
         assert_int_equal(count(s->graph, CT_OP_swiglu_grad), 6);
+        if (mode != CT_RECOMPUTE_SELECTIVE) { /* there the product is kept, and its swiglu alone made again */
+            assert_int_equal(count(s->graph, CT_OP_swiglu), 0);
+            assert_int_equal(count(s->graph, CT_OP_matmul_swiglu), mode == CT_RECOMPUTE_NONE ? 6 : 12);
+        }
         cti_step_destroy(&s);
         ct_tree_destroy(&tree);
     }
 }
 
+/* What reads the product before its swiglu holds them apart; what reads it behind finds it in the node of both. */
+static void test_readers(void **state)
+{
+    (void)state;
+    for (int is_before = 0; is_before < 2; is_before++) {
+        ct_err err = {0};
+        ct_graph *g;
+        ct_value_id x, w, gu, y, other;
+        OK(ct_graph_create(ct_alloc_system(), "readers", &g, &err));
+        OK(ct_graph_add_value(g, &(ct_value_spec){"x", CT_DTYPE_F32, 2, {S, D}, CT_VALUE_INPUT}, &x, &err));
+        OK(ct_graph_add_value(g, &(ct_value_spec){"w", CT_DTYPE_F32, 2, {2 * F, D}, CT_VALUE_INPUT}, &w, &err));
+        OK(ct_op_matmul(g, x, w, CT_NO_VALUE, false, true, &gu, &err));
+        if (is_before) {
+            OK(ct_op_scale(g, gu, 2.0, &other, &err));
+        }
+        OK(ct_op_emit(g, CT_OP_swiglu, NULL, &gu, 1, &y, &err));
+        if (!is_before) {
+            OK(ct_op_scale(g, gu, 2.0, &other, &err));
+        }
+        OK(ct_pass_fuse(g, &err));
+        assert_int_equal(count(g, CT_OP_matmul_swiglu), !is_before);
+        assert_int_equal(count(g, CT_OP_matmul), is_before);
+        const ct_node *reader = ct_graph_node_c(g, ct_graph_value_c(g, other)->producer);
+        const ct_node *maker = ct_graph_node_c(g, ct_graph_value_c(g, reader->in[0])->producer);
+        assert_int_equal(maker->op, is_before ? CT_OP_matmul : CT_OP_matmul_swiglu);
+        ct_graph_destroy(&g);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_what_stays), cmocka_unit_test(test_step)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_what_stays), cmocka_unit_test(test_step),
+                                       cmocka_unit_test(test_readers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
     SCRATCH(embedding_grad, CTI_CPU_FLOATS)                      \
     HAVE(local_ids, CT_BIT(I32))                                 \
     SCRATCH(matmul, CTI_CPU_FLOATS)                              \
+    SCRATCH(matmul_swiglu, CTI_CPU_FLOATS)                       \
     HAVE(add, CTI_CPU_FLOATS)                                    \
     HAVE(mul, CTI_CPU_FLOATS)                                    \
     HAVE(scale, CTI_CPU_FLOATS)                                  \

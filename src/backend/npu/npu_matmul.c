@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul: transposes are strided views; an addend goes through Addmm, which adds it to the product before that is rounded. Products of bf16 are
- * added up in f32 by the cube and rounded once. */
+ * added up in f32 by the cube and rounded once. matmul_swiglu is two operators. */
 #include "backend/npu/npu_table.h"
 
 void cti_npu_op_matmul(cti_npu_seq *s, const ct_launch *l)
@@ -25,4 +25,15 @@ void cti_npu_op_matmul(cti_npu_seq *s, const ct_launch *l)
     } else {
         NPU_CALL(s, Addmm, NPU_T(s, c), NPU_T(s, a), NPU_T(s, b), NPU_F(s, 1.0), NPU_F(s, 1.0), NPU_T(s, y), ACL_CUBE_KEEP_DTYPE);
     }
+}
+
+void cti_npu_op_matmul_swiglu(cti_npu_seq *s, const ct_launch *l)
+{
+    cti_npu_op_matmul(s, l);
+    ct_launch second = *l;
+    second.in = &l->out[0];
+    second.n_in = 1;
+    second.out = &l->out[1];
+    second.n_out = 1;
+    cti_npu_op_swiglu(s, &second);
 }

@@ -15,6 +15,7 @@
     KEPT(embedding_grad, CTI_NPU_FLOATS)                       \
     EACH(local_ids, CT_BIT(I32))                               \
     KEPT(matmul, CTI_NPU_FLOATS)                               \
+    KEPT(matmul_swiglu, CTI_NPU_FLOATS)                        \
     KEPT(add, CTI_NPU_FLOATS)                                  \
     KEPT(mul, CTI_NPU_FLOATS)                                  \
     KEPT(scale, CTI_NPU_FLOATS)                                \

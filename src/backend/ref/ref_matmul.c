@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul: y = op(a) op(b) (+ c). Each element is a sum over p in order, in f64; c is added last. */
+/* matmul: y = op(a) op(b) (+ c). Each element is a sum over p in order, in f64; c is added last. matmul_swiglu: matmul, then swiglu. */
 #include "backend/ref/ref.h"
 
 /* One row of y. */
@@ -41,4 +41,20 @@ ct_status cti_ref_matmul(const ct_launch *launch, ct_err *err)
         }
     }
     return CT_OK;
+}
+
+size_t cti_ref_matmul_swiglu_workspace_bytes(const ct_launch *launch)
+{
+    return cti_ref_matmul_workspace_bytes(launch);
+}
+
+ct_status cti_ref_matmul_swiglu(const ct_launch *launch, ct_err *err)
+{
+    CT_TRY(cti_ref_matmul(launch, err));
+    ct_launch second = *launch;
+    second.in = &launch->out[0];
+    second.n_in = 1;
+    second.out = &launch->out[1];
+    second.n_out = 1;
+    return cti_ref_swiglu(&second, err);
 }

@@ -15,6 +15,7 @@
     WORK(embedding_grad,            CTI_REF_FLOATS)        \
     HAVE(local_ids,                 CT_BIT(I32))           \
     WORK(matmul,                    CTI_REF_FLOATS)        \
+    WORK(matmul_swiglu,             CTI_REF_FLOATS)        \
     HAVE(add,                       CTI_REF_FLOATS)        \
     HAVE(mul,                       CTI_REF_FLOATS)        \
     HAVE(scale,                     CTI_REF_FLOATS)        \

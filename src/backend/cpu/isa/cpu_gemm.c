@@ -305,27 +305,37 @@ typedef struct product {
     int64_t k0, k1, depth;
     int64_t strip_cols, tile_rows, n_tiles;
     int64_t first_strip; /* of the turns that are shared */
+    int64_t parts, part; /* a strip is the same columns of each part: of y, or of its two halves, `part` columns wide */
 } product;
 
-/* The strip's columns in t->b, k [k0, k0 + depth). */
-static void need_strip(const product *w, thread_scratch *t, int64_t strip, int64_t k0, int64_t n)
+static int64_t columns_of(const product *w, int64_t strip)
 {
-    if (t->strip != strip || t->k0 != k0) {
-        pack_b(t->b, (w->depth + CTI_PAD) * CTI_NR, &w->g->b, strip * w->strip_cols, n, k0, cti_min_i64(w->depth, w->k1 - k0));
-        t->strip = strip;
-        t->k0 = k0;
-    }
+    return cti_min_i64(w->strip_cols, w->part - strip * w->strip_cols);
 }
 
-/* Rows [i0, i0 + m) of one strip. */
-static void run_tile(const product *w, thread_scratch *t, int64_t strip, int64_t i0, int64_t m)
+/* The strip's columns in t->b, k [k0, k0 + depth). */
+static void need_strip(const product *w, thread_scratch *t, int64_t strip, int64_t k0)
+{
+    if (t->strip == strip && t->k0 == k0) {
+        return;
+    }
+    const int64_t stride = (w->depth + CTI_PAD) * CTI_NR, kc = cti_min_i64(w->depth, w->k1 - k0);
+    for (int64_t p = 0; p < w->parts; p++) {
+        pack_b(t->b + p * w->strip_cols / CTI_NR * stride, stride, &w->g->b, p * w->part + strip * w->strip_cols, columns_of(w, strip), k0, kc);
+    }
+    t->strip = strip;
+    t->k0 = k0;
+}
+
+/* Rows [i0, i0 + m) of one strip in one part. */
+static void run_part(const product *w, thread_scratch *t, int64_t strip, int64_t part, int64_t i0, int64_t m)
 {
     const cti_cpu_gemm *g = w->g;
-    const int64_t j0 = strip * w->strip_cols, n = cti_min_i64(w->strip_cols, g->n - j0);
+    const int64_t j0 = part * w->part + strip * w->strip_cols, n = columns_of(w, strip);
     const bool is_f32 = g->y_dtype == CT_DTYPE_F32;
     float *acc = is_f32 ? (float *)g->y + i0 * g->ldy + j0 : t->sums;
     const int64_t ld = is_f32 ? g->ldy : w->strip_cols, stride = (w->depth + CTI_PAD) * CTI_NR;
-    const float *cin = NULL;
+    const float *b = t->b + part * w->strip_cols / CTI_NR * stride, *cin = NULL;
     if (w->c0 && is_f32) {
         cin = (const float *)w->c0 + i0 * g->ldy + j0;
     } else if (w->c0) {
@@ -336,17 +346,28 @@ static void run_tile(const product *w, thread_scratch *t, int64_t strip, int64_t
     }
     int64_t k0 = w->k0;
     do { /* once at least: without k the output is c0 or zero */
-        need_strip(w, t, strip, k0, n);
+        need_strip(w, t, strip, k0);
         for (int64_t k = k0; k == k0 || (k < k0 + w->depth && k < w->k1); k += CTI_KC) {
             const int64_t kc = cti_min_i64(CTI_KC, w->k1 - k);
             const a_block a = take_a(t->a, &g->a, i0, m, k, kc);
-            block_rows(&a, m, n, kc, t->b + (k - k0) * CTI_NR, stride, cin, ld, acc, ld);
+            block_rows(&a, m, n, kc, b + (k - k0) * CTI_NR, stride, cin, ld, acc, ld);
             cin = acc;
         }
         k0 += w->depth;
     } while (k0 < w->k1);
     for (int64_t i = 0; i < m && !is_f32; i++) {
         v_narrow(g->y, g->y_dtype, (i0 + i) * g->ldy + j0, acc + i * ld, n);
+    }
+}
+
+/* Rows [i0, i0 + m) of one strip. */
+static void run_tile(const product *w, thread_scratch *t, int64_t strip, int64_t i0, int64_t m)
+{
+    for (int64_t p = 0; p < w->parts; p++) {
+        run_part(w, t, strip, p, i0, m);
+    }
+    if (w->parts == 2 && w->k1 == w->g->k) {
+        w->g->halves_done(w->g->ctx, i0, m, strip * w->strip_cols, columns_of(w, strip));
     }
 }
 
@@ -429,14 +450,16 @@ static void run_product(product *w, int threads)
     const cti_cpu_gemm *g = w->g;
     const int64_t most = (int64_t)(DEPTH + CTI_PAD) * STRIP / (w->depth + CTI_PAD) / CTI_NR * CTI_NR;
     const bool by_rows = threads == 1 || g->m >= threads * ROWS_MIN || g->n < 2 * threads * CTI_NR;
-    const int64_t max_cols = cti_min_i64(STRIP, cti_max_i64(CTI_NR, most));
+    w->parts = g->halves_done ? 2 : 1;
+    w->part = g->n / w->parts;
+    const int64_t max_cols = cti_max_i64(CTI_NR, cti_min_i64(STRIP, most) / w->parts / CTI_NR * CTI_NR);
     const int64_t panels = cti_ceil_div(g->m, CTI_MR), least_tiles = by_rows ? 2 * threads : 2;
     w->tile_rows = CTI_MR * choose_tile(panels, cti_min_i64(CTI_MC / CTI_MR, cti_ceil_div(panels, least_tiles)), by_rows ? threads : 1);
     w->n_tiles = cti_ceil_div(g->m, w->tile_rows);
-    int64_t strips = cti_ceil_div(g->n, max_cols);
+    int64_t strips = cti_ceil_div(w->part, max_cols);
     strips = by_rows ? strips : cti_round_up(strips, threads);
-    w->strip_cols = cti_round_up(cti_ceil_div(g->n, strips), CTI_NR);
-    strips = cti_ceil_div(g->n, w->strip_cols);
+    w->strip_cols = cti_round_up(cti_ceil_div(w->part, strips), CTI_NR);
+    strips = cti_ceil_div(w->part, w->strip_cols);
     for (int i = 0; i < threads; i++) {
         w->scratch[i].strip = -1;
     }
@@ -450,21 +473,38 @@ static void run_product(product *w, int threads)
     }
 }
 
-void CTI_CPU_FN(gemm)(const cti_cpu_gemm *g, void *scratch, size_t scratch_bytes)
+static void rows_done(void *ctx, int64_t first, int64_t end, int thread)
 {
-    if (g->m == 0 || g->n == 0) {
-        return;
-    }
+    const cti_cpu_gemm *g = ctx;
+    (void)thread;
+    g->halves_done(g->ctx, first, end - first, 0, g->n / 2);
+}
+
+/* Products that are not cut into tiles of this file; their epilogue comes behind them. Returns false where g is none. */
+static bool run_other(const cti_cpu_gemm *g, void *scratch, size_t scratch_bytes)
+{
     if (g->m <= 3 && g->a.col == 1 && g->b.row == 1) {
         cti_pool_run(g->n, cti_max_i64(1, 8192 / cti_max_i64(1, g->k)), run_dots, (void *)g); /* only read */
-        return;
-    }
 #if CTI_HAS_DP_BF16
-    if (CTI_CPU_FN(gemm_is_bf16)(g)) {
+    } else if (CTI_CPU_FN(gemm_is_bf16)(g)) {
         CTI_CPU_FN(gemm_bf16)(g, scratch, scratch_bytes);
+#endif
+    } else {
+        (void)scratch;
+        (void)scratch_bytes;
+        return false;
+    }
+    if (g->halves_done) {
+        cti_pool_run(g->m, cti_max_i64(1, 8192 / g->n), rows_done, (void *)g); /* only read */
+    }
+    return true;
+}
+
+void CTI_CPU_FN(gemm)(const cti_cpu_gemm *g, void *scratch, size_t scratch_bytes)
+{
+    if (g->m == 0 || g->n == 0 || run_other(g, scratch, scratch_bytes)) {
         return;
     }
-#endif
     const int threads = scratch_bytes >= (size_t)cti_pool_threads() * sizeof(thread_scratch) ? cti_pool_threads() : 1;
     product w = {.g = g, .c0 = g->c0, .scratch = scratch};
     if (g->y_dtype != CT_DTYPE_F32) { /* sums stay with their tile until they are rounded */

@@ -31,6 +31,9 @@ typedef struct cti_cpu_gemm {
     ct_dtype y_dtype;
     int64_t ldy;
     bool may_round_a; /* where b is bf16, an f32 a may be rounded to bf16, so that a level's bf16 products take it */
+    /* NULL, or an epilogue: columns [j0, j0 + n) of both halves of rows [i0, i0 + m) of y are done and still in a cache; n is even. */
+    void (*halves_done)(void *ctx, int64_t i0, int64_t m, int64_t j0, int64_t n);
+    void *ctx;
 } cti_cpu_gemm;
 
 /* y = a b (+ c0). scratch_bytes of at least gemm_scratch_bytes(1); all threads of the pool share the work where there is room for

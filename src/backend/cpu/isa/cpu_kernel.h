@@ -17,6 +17,9 @@ CTI_CPU_SUPPORT(CTI_CPU_HAVE_PROTO, CTI_CPU_SCRATCH_PROTO, CTI_CPU_NONE_PROTO)
 /* The name of a workspace function of this level: cti_cpu_matmul_v3_workspace. */
 #define CTI_CPU_WORKSPACE(op) CTI_CPU_PASTE(CTI_CPU_FN(op), workspace)
 
+/* swiglu of columns [j0, j0 + n) of rows [i0, i0 + m) of y, from a gu that lies in a cache. */
+void CTI_CPU_FN(swiglu_tile)(const ct_tensor *gu, const ct_tensor *y, int64_t i0, int64_t m, int64_t j0, int64_t n);
+
 /* Elements that a pointwise loop holds in its buffers at a time. */
 enum { CTI_BLOCK = 1024 };
 

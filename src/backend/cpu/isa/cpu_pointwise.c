@@ -282,20 +282,34 @@ ct_status CTI_CPU_FN(silu_mul_grad)(const ct_launch *launch, ct_err *err)
     return run_spans(launch, silu_mul_grad_spans);
 }
 
-/* Rows of y, from the halves of the rows of gu. */
-CTI_INLINE void swiglu_span(const ct_launch *l, int64_t first, int64_t end, const int how)
+/* Columns [j0, j0 + n) of rows [first, end) of y [., f], from the halves of the rows of gu; is_far: gu comes from memory. */
+CTI_INLINE void swiglu_part(const void *gu, void *y, int64_t f, int64_t first, int64_t end, int64_t j0, int64_t n_cols, const bool is_far, const int how)
 {
-    const int64_t f = t_last(&l->out[0]);
-    const void *gu = l->in[0].data;
-    void *y = l->out[0].data;
     for (int64_t r = first; r < end; r++) {
-        FOR_VECTORS(0, f, i, n, {
-            v_ahead(gu, 2 * r * f + i, how);
-            v_ahead(gu, (2 * r + 1) * f + i, how);
+        FOR_VECTORS(j0, j0 + n_cols, i, n, {
+            if (is_far) {
+                v_ahead(gu, 2 * r * f + i, how);
+                v_ahead(gu, (2 * r + 1) * f + i, how);
+            }
             const vf g = v_get(gu, 2 * r * f + i, n, how);
             v_set(y, r * f + i, n, g * sigmoid(g) * v_get(gu, (2 * r + 1) * f + i, n, how), how);
         })
     }
+}
+
+void CTI_CPU_FN(swiglu_tile)(const ct_tensor *gu, const ct_tensor *y, int64_t i0, int64_t m, int64_t j0, int64_t n)
+{
+    if (y->dtype == CT_DTYPE_BF16) {
+        swiglu_part(gu->data, y->data, t_last(y), i0, i0 + m, j0, n, false, CTI_IS_BF16);
+    } else {
+        swiglu_part(gu->data, y->data, t_last(y), i0, i0 + m, j0, n, false, 0);
+    }
+}
+
+CTI_INLINE void swiglu_span(const ct_launch *l, int64_t first, int64_t end, const int how)
+{
+    const int64_t f = t_last(&l->out[0]);
+    swiglu_part(l->in[0].data, l->out[0].data, f, first, end, 0, f, true, how);
 }
 
 static void swiglu_rows(void *ctx, int64_t first, int64_t end, int thread)
