@@ -5,6 +5,7 @@
  * The blob: u32 bytes of the trie, the trie's units (u32, little endian), then the texts, each ended by NUL; a leaf holds the
  * offset of its text. A text is looked up grapheme by grapheme where a grapheme has below 6 bytes, else character by
  * character; of several keys that begin there the shortest wins, as in the library. */
+#include <inttypes.h>
 #include <utf8proc.h>
 
 #include "tokenizer/tokenizer_internal.h"
@@ -21,6 +22,33 @@ static uint32_t read_u32(const char *p)
 {
     const unsigned char *b = (const unsigned char *)p;
     return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+static uint32_t unit_at(const cti_charsmap *map, size_t at)
+{
+    return at < map->n_units ? read_u32(map->blob.data + 4 + 4 * at) : 0;
+}
+
+/* Texts are UTF-8 and leaves (units with the highest bit) begin whole characters of them, so that what is applied leaves UTF-8 behind. */
+static ct_status check_texts(const cti_charsmap *map, const char *where, ct_err *err)
+{
+    const unsigned char *p = (const unsigned char *)map->texts, *end = p + map->n_texts;
+    while (p < end) {
+        const int n = cti_utf8_len(p, end);
+        if (n == 0) {
+            return CT_FAIL(err, CT_ERR_FORMAT, "%s: 'precompiled_charsmap' is damaged: byte %zu of its texts is not UTF-8", where,
+                           (size_t)(p - (const unsigned char *)map->texts));
+        }
+        p += n;
+    }
+    for (size_t i = 0; i < map->n_units; i++) {
+        const uint32_t unit = unit_at(map, i), value = unit & 0x7fffffffu;
+        if (unit >> 31 != 0 && (value >= map->n_texts || ((unsigned char)map->texts[value] & 0xc0) == 0x80)) {
+            return CT_FAIL(err, CT_ERR_FORMAT, "%s: 'precompiled_charsmap' is damaged: unit %zu of its trie wants a text at byte %" PRIu32
+                           ", where none of the %zu bytes of texts begins", where, i, value, map->n_texts);
+        }
+    }
+    return CT_OK;
 }
 
 ct_status cti_charsmap_create(const ct_alloc *alloc, const char *base64, size_t size, const char *where,
@@ -43,6 +71,7 @@ ct_status cti_charsmap_create(const ct_alloc *alloc, const char *base64, size_t 
             map->n_units = n_trie / 4;
             map->texts = map->blob.data + 4 + n_trie;
             map->n_texts = n - 4 - n_trie;
+            st = check_texts(map, where, err);
         }
     }
     if (st != CT_OK) {
@@ -60,11 +89,6 @@ void cti_charsmap_destroy(cti_charsmap **map)
         ct_alloc_free((*map)->alloc, *map);
         *map = NULL;
     }
-}
-
-static uint32_t unit_at(const cti_charsmap *map, size_t at)
-{
-    return at < map->n_units ? read_u32(map->blob.data + 4 + 4 * at) : 0;
 }
 
 static size_t unit_offset(uint32_t unit)
@@ -85,7 +109,7 @@ static const char *look_up(const cti_charsmap *map, const unsigned char *key, si
         node ^= unit_offset(unit);
         if (unit & 0x100) { /* a key ends here: the unit at node is its value */
             const uint32_t value = unit_at(map, node) & 0x7fffffffu;
-            return value < map->n_texts ? map->texts + value : NULL;
+            return unit_at(map, node) >> 31 != 0 ? map->texts + value : NULL;
         }
     }
     return NULL;

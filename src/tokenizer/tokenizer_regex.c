@@ -511,7 +511,8 @@ static ct_status walk_class(cti_walk *walk, size_t *out_start, size_t *out_end)
     while (walk->from < walk->size) {
         uint32_t cp = 0;
         const size_t at = walk->from;
-        walk->from += (size_t)cti_utf8_decode(p + at, end, &cp);
+        const int n = cti_utf8_decode(p + at, end, &cp);
+        walk->from += n > 0 ? (size_t)n : 1;
         if (walk->pattern->is_in(cp)) {
             *out_start = at;
             *out_end = walk->from;

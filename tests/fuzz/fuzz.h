@@ -2,7 +2,7 @@
 /* For the fuzz tests: how many cases to run, and mutations of bytes from a printed seed.
  *
  * CTITAN_FUZZ_RUNS sets the number of cases (tools/long: 10^6), CTITAN_FUZZ_SEED the first seed. Case i depends on its seed alone, so
- * that a failing case is run again by CTITAN_FUZZ_SEED=i CTITAN_FUZZ_RUNS=1.
+ * that a failing case is run again by CTITAN_FUZZ_SEED=i CTITAN_FUZZ_RUNS=1. A case that takes a minute of processor time hangs, and fails.
  *
  *     for (fuzz_case c = fuzz_begin("jsonl", 3000); fuzz_next(&c);) {
  *         fuzz_mutate(&c, &bytes, sample, sample_size);
@@ -11,6 +11,8 @@
  */
 #ifndef CT_TESTS_FUZZ_FUZZ_H
 #define CT_TESTS_FUZZ_FUZZ_H
+
+#include <sys/time.h>
 
 #include "base/rng.h"
 #include "base/str.h"
@@ -41,6 +43,10 @@ static inline fuzz_case fuzz_begin(const char *name, uint64_t runs)
 
 static inline bool fuzz_next(fuzz_case *c)
 {
+    /* A case that takes so much processor time hangs: the signal ends the test. */
+    enum { CASE_SECONDS = 60 };
+    const struct itimerval limit = {.it_value = {.tv_sec = CASE_SECONDS}};
+    assert_int_equal(setitimer(ITIMER_PROF, &limit, NULL), 0);
     c->seed += c->begun;
     c->begun = true;
     c->draw = 0;

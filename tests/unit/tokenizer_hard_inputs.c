@@ -351,6 +351,37 @@ static void test_memory_over_documents(void **state)
     ct_tokenizer_destroy(&tok);
 }
 
+/* A table of characters whose texts are no UTF-8, or are cut in a character, left text behind in which the next step found no end. */
+static void test_damaged_charsmap(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *base64, *words; /* NULL: nothing is wrong */
+    } rows[] = {
+        {"BAAAAAAAAABhAMMoAA==", "byte 2 of its texts is not UTF-8"},
+        {"BAAAAAcAAIDDqQA=", "unit 0 of its trie wants a text at byte 7"},
+        {"BAAAAAEAAIDDqQA=", "unit 0 of its trie wants a text at byte 1"},
+        {"BAAAAAAAAIA=", "where none of the 0 bytes"},
+        {"BAAAAAAAAIDDqQA=", NULL},
+        {"AAAA", "empty"},
+        {"!", "not base64"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        cti_charsmap *map = NULL;
+        ct_err err = {0};
+        const ct_status st = cti_charsmap_create(alloc, rows[i].base64, strlen(rows[i].base64), "case.json", &map, &err);
+        if (rows[i].words == NULL) {
+            assert_int_equal(st, CT_OK);
+            cti_charsmap_destroy(&map);
+            continue;
+        }
+        assert_int_equal(st, CT_ERR_FORMAT);
+        assert_null(map);
+        assert_non_null(strstr(err.message, "case.json: 'precompiled_charsmap' is damaged"));
+        assert_non_null(strstr(err.message, rows[i].words));
+    }
+}
+
 int main(void)
 {
     alloc = ct_alloc_system();
@@ -365,6 +396,7 @@ int main(void)
                                        cmocka_unit_test(test_config_names_another_class),
                                        cmocka_unit_test(test_cut_in_a_character),
                                        cmocka_unit_test(test_small_stack),
-                                       cmocka_unit_test(test_memory_over_documents)};
+                                       cmocka_unit_test(test_memory_over_documents),
+                                       cmocka_unit_test(test_damaged_charsmap)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
