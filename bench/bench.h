@@ -24,6 +24,7 @@ enum { BENCH_MAX_SAMPLES = 60, BENCH_MAX_TENSORS = 16 };
  *   exp   exponentials, added up, of a row that lies in the first cache: what a softmax cannot do without */
 typedef struct bench_limits {
     double fma, dot, copy, read, exp;
+    double sustained; /* fma over a third of a second */
 } bench_limits;
 
 typedef struct bench {
