@@ -122,9 +122,9 @@ CTI_INLINE void bwd_block(const int nv, bwd_task *t, int64_t head, int64_t q0, i
     pack_head_rows(f->q_rows, a, a->q, a->heads, head, token, nq);
     pack_head_rows(f->do_rows, a, t->d_o, a->heads, head, token, nq);
     float lse[CTI_ANQ] = {0}, delta[CTI_ANQ] = {0};
-    for (int64_t i = 0; i < nq; i++) {
-        lse[i] = w.lo[i] < w.hi[i] ? t->lse[(token + i) * a->heads + head] * CTI_LOG2E : 0.0f;
-        delta[i] = t->sums.delta[head * a->n_q + token + i];
+    for (int64_t i = 0; i < lanes; i++) {
+        lse[i] = i < nq && w.lo[i] < w.hi[i] ? t->lse[(token + i) * a->heads + head] * CTI_LOG2E : 0.0f;
+        delta[i] = i < nq ? t->sums.delta[head * a->n_q + token + i] : 0.0f;
     }
     memset(f->dq_lanes, 0, (size_t)(a->hp * lanes) * sizeof(float));
     for (int64_t c = j0; c < j1; c += CTI_AC) {
