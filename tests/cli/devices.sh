@@ -16,7 +16,7 @@ unset HCCL_NPU_SOCKET_PORT_RANGE HCCL_HOST_SOCKET_PORT_RANGE HCCL_CONNECT_TIMEOU
 # ---- devices
 "$bin" devices >out || fail "devices fails"
 grep -qE '^cpu +0 .* (GiB|MiB) */ *[0-9.]+ GiB' out || fail "no row of the CPU"
-grep -qE '^cpu: [0-9]+ usable cores?, instruction set (base|v3|v4|v4bf16|neon)$' out || fail "no cores"
+grep -qE '^cpu: [0-9]+ usable cores?, instruction set (base|v3|v4|v4bf16|v4amx|neon)$' out || fail "no cores"
 CTITAN_CPU_ISA=base "$bin" devices | grep -qE 'instruction set (base|neon)$' || fail "CTITAN_CPU_ISA"
 "$bin" devices --json >out
 for key in '"kind": "cpu"' '"memory_total_bytes": [0-9]' '"memory_used_bytes": [0-9]' '"bus_id": null' '"usable_cores": [0-9]' '"notes": {'; do

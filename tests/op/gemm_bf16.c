@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rooms: backend/cpu backend ops ir mesh base */
-/* The product of bf16 operands: its packing, borders and order of sums, with the dot product in plain C, so that they are tested on
+/* The product of bf16 operands: its packing, borders and order of sums, with the instruction in plain C, so that they are tested on
  * every machine: bit for bit against the sums written out, and against f64 within a computed bound. Where this CPU has the
- * instruction, the level that uses it must stay inside the bound too; whether its bits are the same is printed. */
+ * instruction, the level that uses it must stay inside the bound too; whether its bits are the same is printed. The instruction is
+ * the dot product of pairs; gemm_amx.c includes this file for that of AMX's tiles. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -116,7 +117,7 @@ static float flush(float x)
 }
 
 /* A pair's product added as the instruction's description says. */
-static float dot(float sum, float a0, float a1, float b0, float b1)
+__attribute__((unused)) static float dot(float sum, float a0, float a1, float b0, float b1)
 {
     sum = flush(fmaf(flush(a1), flush(b1), flush(sum)));
     return flush(fmaf(flush(a0), flush(b0), sum));
@@ -138,6 +139,28 @@ static float b_at(const product *p, const operands *o, int64_t k, int64_t j)
     return cti_bf16_to_f32(o->b[p->tb ? j * p->k + k : k * p->n + j]);
 }
 
+/* k [k0, end) of element (i, j), as the instruction adds. */
+static float block_sum(const product *p, const operands *o, int64_t i, int64_t j, int64_t k0, int64_t end)
+{
+    float sum = 0.0f;
+#if CTI_HAS_AMX
+    for (int64_t k = k0; k < end; k += 32) {
+        float even_odd[2] = {0.0f, 0.0f};
+        for (int64_t e = k; e < end && e < k + 32; e++) {
+            float *part = &even_odd[(e - k) % 2];
+            *part = flush(fmaf(flush(a_at(p, o, i, e)), flush(b_at(p, o, e, j)), *part));
+        }
+        sum = flush(flush(sum) + flush(even_odd[0] + even_odd[1]));
+    }
+#else
+    for (int64_t k = k0; k < end; k += 2) {
+        const bool is_pair = k + 1 < end;
+        sum = dot(sum, a_at(p, o, i, k), is_pair ? a_at(p, o, i, k + 1) : 0.0f, b_at(p, o, k, j), is_pair ? b_at(p, o, k + 1, j) : 0.0f);
+    }
+#endif
+    return sum;
+}
+
 /* Element (i, j) in f32, before its last rounding; blocks of k as cpu_gemm_bf16.h says. */
 static float element(const product *p, const operands *o, int64_t i, int64_t j)
 {
@@ -148,12 +171,7 @@ static float element(const product *p, const operands *o, int64_t i, int64_t j)
     float total = p->has_c ? (float)get(o->c, p->y, i * o->ldy + j) : 0.0f;
     for (int64_t k0 = 0; k0 < p->k; k0 += step) {
         const int64_t end = k0 + step < p->k ? k0 + step : p->k;
-        float sum = 0.0f;
-        for (int64_t k = k0; k < end; k += 2) {
-            const bool is_pair = k + 1 < end;
-            sum = dot(sum, a_at(p, o, i, k), is_pair ? a_at(p, o, i, k + 1) : 0.0f, b_at(p, o, k, j),
-                      is_pair ? b_at(p, o, k + 1, j) : 0.0f);
-        }
+        const float sum = block_sum(p, o, i, j, k0, end);
         total = k0 == 0 && !p->has_c ? sum : sum + total;
     }
     return total;
@@ -260,10 +278,10 @@ static void check_product(const product *p, uint64_t seed)
     operands_free(&o);
 }
 
-/* Borders of rows (4, 8, 14), of columns (16, 32), of k (2, 32, 512), and none of them. */
+/* Borders of rows (4, 8, 14; 16, 32), of columns (16, 32), of k (2, 32, 512), and none of them. */
 static const int64_t SHAPES[][3] = {{1, 1, 1},    {4, 16, 2},   {5, 17, 3},   {8, 31, 31},   {9, 32, 32},   {13, 33, 33}, {14, 48, 64},
                                     {15, 64, 65}, {14, 32, 512}, {9, 17, 513}, {5, 33, 1030}, {3, 40, 97}, {32, 15, 0},  {0, 3, 2},
-                                    {2, 0, 5},    {100, 96, 40}, {15, 18, 1024}};
+                                    {2, 0, 5},    {100, 96, 40}, {15, 18, 1024}, {33, 32, 64}, {47, 33, 96}};
 enum { N_SHAPES = sizeof SHAPES / sizeof SHAPES[0] };
 
 /* False where there is no such product, or a big one has been left out: of those a quarter is run, all transposes among them. */
@@ -348,12 +366,12 @@ static void the_instruction_stays_inside_the_bound(void **state)
     (void)state;
     const ct_backend *cpu = NULL;
     for (int level = 0; level < cti_cpu_level_count(); level++) {
-        if (strcmp(cti_cpu_level_name(level), "v4bf16") == 0) {
+        if (strcmp(cti_cpu_level_name(level), CTI_HAS_AMX ? "v4amx" : "v4bf16") == 0) {
             cpu = cti_cpu_backend_at(level);
         }
     }
     if (cpu == NULL) {
-        print_message("this CPU has no dot products of bf16: only their plain form was tested\n");
+        print_message("this CPU has no such instruction: only its plain form was tested\n");
         skip();
     }
     int64_t others = 0, all = 0;

@@ -8,18 +8,19 @@
  *   cpu.h, cpu_backend.c    the device (the host's cores), its memory, the choice of the instruction set
  *   support.h               one row per op
  *   isa/                    the kernels, compiled once per instruction-set level: baseline, and on x86-64 also AVX2 + FMA ("v3"),
- *                           AVX-512 ("v4") and AVX-512 with dot products of bf16 ("v4bf16")
+ *                           AVX-512 ("v4"), with dot products of bf16 ("v4bf16"), with AMX's tiles of bf16 ("v4amx")
  *   isa/cpu_vector.h        vectors from and to memory of f32 or bf16, past the caches
  *   isa/cpu_simd.h          vectors of f32         isa/cpu_gemm.h       the shared matrix product
- *   isa/cpu_dot_bf16.h      dot products of bf16   isa/cpu_gemm_bf16.h  the matrix product made of them
+ *   isa/cpu_dot_bf16.h      dot products of bf16   isa/cpu_amx.h        tiles of bf16
+ *   isa/cpu_gemm_bf16.h     the matrix product made of them: cpu_tile_bf16.h packs, cpu_ukr_dot.h and cpu_ukr_amx.h multiply
  *   isa/cpu_attention.h     segments and packing   isa/cpu_kernel.h     operands, prototypes
  *
  * Results do not depend on the number of threads: threads share outputs, and sums that cross rows are cut at places that follow
  * from shapes alone. They do differ between levels, within the reordering bound. EXACT ops have the reference's bits.
  * Threads are the pool's (base/pool.h: OMP_NUM_THREADS and others). f32 and bf16; bf16 is widened on its way into f32 arithmetic and
- * rounded once; v4bf16 multiplies it as it is, into f32 sums, and takes subnormal bf16 numbers there as zeros.
+ * rounded once; v4bf16 and v4amx multiply it as it is, into f32 sums, and take subnormal bf16 numbers there as zeros.
  *
- * It does not read settings, but for CTITAN_CPU_ISA = base | v3 | v4 | v4bf16 (aarch64: neon), which picks a level for
+ * It does not read settings, but for CTITAN_CPU_ISA = base | v3 | v4 | v4bf16 | v4amx (aarch64: neon), which picks a level for
  * comparisons and for machines whose widest vectors are not their fastest; device_open refuses a name that is none, or that this CPU
  * cannot run. */
 #ifndef CTI_BACKEND_CPU_CPU_H

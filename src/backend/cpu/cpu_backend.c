@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#if defined(CTI_CPU_X86_LEVELS)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/cpu_internal.h"
@@ -26,6 +31,17 @@ typedef struct cpu_device {
     cpu_level level;
 } cpu_device;
 
+#if defined(CTI_CPU_X86_LEVELS)
+/* AMX's bf16 tiles, and the kernel's leave to use their 8 KiB of registers, which holds for all threads of the process. */
+static bool has_amx(void)
+{
+    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AMX_BF16) && (d & AMX_TILE) &&
+           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
+#endif
+
 static bool cpu_runs(cpu_level level)
 {
     switch (level) {
@@ -43,6 +59,8 @@ static bool cpu_runs(cpu_level level)
                __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     case LEVEL_v4bf16:
         return cpu_runs(LEVEL_v4) && __builtin_cpu_supports("avx512bf16");
+    case LEVEL_v4amx:
+        return cpu_runs(LEVEL_v4bf16) && has_amx();
 #endif
     case LEVEL_COUNT:
         break;

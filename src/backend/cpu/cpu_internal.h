@@ -12,7 +12,8 @@
  * exist on x86-64 only, where room.cmake defines CTI_CPU_X86_LEVELS. */
 #if defined(CTI_CPU_X86_LEVELS)
 #define CTI_CPU_LEVEL_LIST(X)                                                                                        \
-    X(base, "baseline") X(v3, "AVX2 and FMA") X(v4, "AVX-512") X(v4bf16, "AVX-512 with bf16 dot products")
+    X(base, "baseline") X(v3, "AVX2 and FMA") X(v4, "AVX-512") X(v4bf16, "AVX-512 with bf16 dot products")   \
+    X(v4amx, "AVX-512 with AMX tiles of bf16")
 #elif defined(__aarch64__)
 #define CTI_CPU_LEVEL_LIST(X) X(neon, "NEON")
 #else

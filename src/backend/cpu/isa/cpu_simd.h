@@ -20,7 +20,7 @@
 #endif
 
 #ifndef CTI_CPU_ISA
-#error "CTI_CPU_ISA names the level: base, v3, v4, v4bf16 or neon"
+#error "CTI_CPU_ISA names the level: base, v3, v4, v4bf16, v4amx or neon"
 #endif
 #define CTI_CPU_PASTE2(a, b) a##_##b
 #define CTI_CPU_PASTE(a, b) CTI_CPU_PASTE2(a, b)
