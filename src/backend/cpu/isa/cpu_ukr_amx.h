@@ -6,7 +6,10 @@
 
 #include "backend/cpu/isa/cpu_tile_bf16.h"
 
-enum { TILE = 16 }; /* rows of a tile, and its words or f32 a row */
+enum {
+    TILE = 16, /* rows of a tile, and its words or f32 a row */
+    B_ROW = 2 * NR * (int)sizeof(uint16_t)
+};
 
 /* A whose columns are contiguous, as A_ROWS. */
 static void pack_a_columns(uint16_t *dst, const cti_cpu_mat *a, int64_t rows, int64_t i0, int64_t m, int64_t k0, int64_t kc)
@@ -35,7 +38,6 @@ static void pack_a_columns(uint16_t *dst, const cti_cpu_mat *a, int64_t rows, in
 /* Sums of one tile's rows, or two tiles', in tiles 0 to 3. */
 CTI_INLINE void tile_sums(const bool has_two, int64_t kc, const uint16_t *a, int64_t ld, const uint16_t *b)
 {
-    enum { B_ROW = 2 * NR * (int)sizeof(uint16_t) };
     const int64_t row = ld * (int64_t)sizeof *a;
     amx_zero(0);
     amx_zero(1);
@@ -79,6 +81,15 @@ CTI_INLINE void put_row(const float *sums, const target *t, int64_t i, int64_t j
 /* A micro-tile of mi rows and nj columns, whose sums are in the tiles. */
 static void put_tile(const target *t, int64_t i0, int64_t mi, int64_t j0, int64_t nj)
 {
+    if (mi == MR && nj == NR && !t->in && t->out_dtype == CT_DTYPE_F32) {
+        float *out = (float *)t->out + i0 * t->ld_out + j0;
+        const int64_t row = t->ld_out * (int64_t)sizeof *out;
+        amx_store(0, out, row);
+        amx_store(1, out + TILE, row);
+        amx_store(2, out + TILE * t->ld_out, row);
+        amx_store(3, out + TILE * t->ld_out + TILE, row);
+        return;
+    }
     float sums[MR * NR] __attribute__((aligned(64)));
     const int64_t row = NR * (int64_t)sizeof *sums;
     amx_store(0, sums, row);
@@ -98,11 +109,23 @@ static void put_tile(const target *t, int64_t i0, int64_t mi, int64_t j0, int64_
     }
 }
 
+/* Asks for what put_tile() will write. */
+CTI_INLINE void want_tile(const target *t, int64_t i0, int64_t mi, int64_t j0)
+{
+    const int64_t size = t->out_dtype == CT_DTYPE_F32 ? 4 : 2;
+    const char *out = (const char *)t->out + (i0 * t->ld_out + j0) * size;
+    for (int64_t i = 0; i < mi; i++) {
+        __builtin_prefetch(out + i * t->ld_out * size, 1);
+        __builtin_prefetch(out + i * t->ld_out * size + (NR - 1) * size, 1);
+    }
+}
+
 /* All micro-tiles of one panel of B. */
 static void panel_rows(const a_block *a, int64_t m, int64_t kc, const uint16_t *b, const target *t, int64_t j, int64_t nj)
 {
     for (int64_t i = 0; i < m; i += MR) {
         const int64_t mi = cti_min_i64(MR, m - i);
+        want_tile(t, i, mi, j);
         const uint16_t *rows = mi < MR ? a->last : a->data + i * a->ld;
         const int64_t ld = mi < MR ? KLD : a->ld;
         if (mi > TILE) {
@@ -110,16 +133,7 @@ static void panel_rows(const a_block *a, int64_t m, int64_t kc, const uint16_t *
         } else {
             tile_sums(false, kc, rows, ld, b);
         }
-        if (mi == MR && nj == NR && !t->in && t->out_dtype == CT_DTYPE_F32) {
-            float *out = (float *)t->out + i * t->ld_out + j;
-            const int64_t row = t->ld_out * (int64_t)sizeof *out;
-            amx_store(0, out, row);
-            amx_store(1, out + TILE, row);
-            amx_store(2, out + TILE * t->ld_out, row);
-            amx_store(3, out + TILE * t->ld_out + TILE, row);
-        } else {
-            put_tile(t, i, mi, j, nj);
-        }
+        put_tile(t, i, mi, j, nj);
     }
 }
 
