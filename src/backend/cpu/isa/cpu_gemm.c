@@ -10,7 +10,7 @@
 #include "base/pool.h"
 
 /* Columns and depth of what a thread holds packed of B. */
-enum { STRIP = 512 / CTI_NR * CTI_NR, DEPTH = 4 * CTI_KC };
+enum { STRIP = 512 / CTI_NR * CTI_NR, DEPTH = CTI_VL == 16 ? 2 * CTI_KC : 4 * CTI_KC };
 
 /* A thread's buffers, floats. */
 typedef struct thread_scratch {
@@ -255,17 +255,39 @@ static a_block take_a(float *buf, const cti_cpu_mat *a, int64_t i0, int64_t m, i
     return rows;
 }
 
-/* One micro-tile at the border, mi by nj: through a full tile of its own. */
+/* The first `rows` rows of a panel that is not whole, or of a packed one. */
+CTI_INLINE void ukr_few(const int rows, const a_block *a, const float *panel, int64_t kc, const float *b, const float *cin, int64_t ldin,
+                        float *cout, int64_t ld)
+{
+    if (a->layout == CTI_A_PANEL) {
+        cti_ukr_rows(2, rows, CTI_A_PANEL, kc, panel, 0, b, cin, ldin, cout, ld);
+    } else {
+        cti_ukr_rows(2, rows, CTI_A_ROWS, kc, panel, 0, b, cin, ldin, cout, ld);
+    }
+}
+
+/* One micro-tile at the border, mi by nj: with as few rows as need be, and where it is not whole through a tile of its own. */
 static void ukr_edge(const a_block *a, const float *panel, int64_t kc, const float *b, const float *cin, int64_t ldin, float *cout,
                      int64_t ld, int64_t mi, int64_t nj)
 {
+    enum { FEW = CTI_MR / 3, HALF = CTI_MR * 4 / 7 };
+    if (nj == CTI_NR && mi == FEW) {
+        ukr_few(FEW, a, panel, kc, b, cin, ldin, cout, ld);
+        return;
+    }
+    if (nj == CTI_NR && mi == HALF) {
+        ukr_few(HALF, a, panel, kc, b, cin, ldin, cout, ld);
+        return;
+    }
     float tile[CTI_MR * CTI_NR];
-    if (a->layout == CTI_A_PANEL) {
-        cti_ukr(2, CTI_A_PANEL, kc, panel, b, NULL, 0, tile, CTI_NR);
-    } else if (mi < CTI_MR) {
-        cti_ukr(2, CTI_A_ROWS, kc, panel, b, NULL, 0, tile, CTI_NR);
-    } else {
+    if (mi == CTI_MR && a->layout == CTI_A_PLAIN) {
         cti_ukr_lda(2, CTI_A_PLAIN, kc, panel, a->ld, b, NULL, 0, tile, CTI_NR);
+    } else if (mi <= FEW) {
+        ukr_few(FEW, a, panel, kc, b, NULL, 0, tile, CTI_NR);
+    } else if (mi <= HALF) {
+        ukr_few(HALF, a, panel, kc, b, NULL, 0, tile, CTI_NR);
+    } else {
+        ukr_few(CTI_MR, a, panel, kc, b, NULL, 0, tile, CTI_NR);
     }
     for (int64_t i = 0; i < mi; i++) {
         for (int64_t j = 0; j < nj; j++) {

@@ -48,17 +48,18 @@ typedef enum cti_a_layout {
     CTI_A_PANEL  /* a[k * CTI_MR + i] */
 } cti_a_layout;
 
-/* cout[i, j] = cin[i, j] (0 where NULL) + sum over k of A(i, k) b[k * nv * CTI_VL + j], CTI_MR by nv * CTI_VL, nv 1 or 2.
- * nv and layout are constants at every call. */
-CTI_INLINE void cti_ukr_lda(const int nv, const cti_a_layout layout, int64_t kc, const float *a, int64_t lda, const float *b,
-                            const float *cin, int64_t ldin, float *cout, int64_t ldout)
+/* cout[i, j] = cin[i, j] (0 where NULL) + sum over k of A(i, k) b[k * nv * CTI_VL + j], rows by nv * CTI_VL, rows at most CTI_MR, nv 1
+ * or 2. nv, rows and layout are constants at every call. */
+CTI_INLINE void cti_ukr_rows(const int nv, const int rows, const cti_a_layout layout, int64_t kc, const float *a, int64_t lda,
+                             const float *b, const float *cin, int64_t ldin, float *cout, int64_t ldout)
 {
     const int64_t is = layout == CTI_A_PLAIN ? lda : layout == CTI_A_ROWS ? CTI_KLD : 1;
     const int64_t ks = layout == CTI_A_PANEL ? CTI_MR : 1;
     vf acc[CTI_MR][2];
     CTI_UNROLL
-    for (int i = 0; i < CTI_MR; i++) {
+    for (int i = 0; i < rows; i++) {
         __builtin_prefetch(cout + i * ldout, 1);
+        __builtin_prefetch(cout + i * ldout + CTI_NR - 1, 1);
         acc[i][0] = acc[i][1] = (vf){0};
     }
 #pragma GCC unroll 4
@@ -66,7 +67,7 @@ CTI_INLINE void cti_ukr_lda(const int nv, const cti_a_layout layout, int64_t kc,
         vf b0 = v_load(b);
         vf b1 = nv == 2 ? v_load(b + CTI_VL) : b0;
         CTI_UNROLL
-        for (int i = 0; i < CTI_MR; i++) {
+        for (int i = 0; i < rows; i++) {
             vf x = v_set1(a[i * is]);
             acc[i][0] = v_fma(x, b0, acc[i][0]);
             if (nv == 2) {
@@ -78,7 +79,7 @@ CTI_INLINE void cti_ukr_lda(const int nv, const cti_a_layout layout, int64_t kc,
     }
     if (cin) {
         CTI_UNROLL
-        for (int i = 0; i < CTI_MR; i++) {
+        for (int i = 0; i < rows; i++) {
             acc[i][0] += v_load(cin + i * ldin);
             if (nv == 2) {
                 acc[i][1] += v_load(cin + i * ldin + CTI_VL);
@@ -86,12 +87,18 @@ CTI_INLINE void cti_ukr_lda(const int nv, const cti_a_layout layout, int64_t kc,
         }
     }
     CTI_UNROLL
-    for (int i = 0; i < CTI_MR; i++) {
+    for (int i = 0; i < rows; i++) {
         v_store(cout + i * ldout, acc[i][0]);
         if (nv == 2) {
             v_store(cout + i * ldout + CTI_VL, acc[i][1]);
         }
     }
+}
+
+CTI_INLINE void cti_ukr_lda(const int nv, const cti_a_layout layout, int64_t kc, const float *a, int64_t lda, const float *b,
+                            const float *cin, int64_t ldin, float *cout, int64_t ldout)
+{
+    cti_ukr_rows(nv, CTI_MR, layout, kc, a, lda, b, cin, ldin, cout, ldout);
 }
 
 CTI_INLINE void cti_ukr(const int nv, const cti_a_layout layout, int64_t kc, const float *a, const float *b, const float *cin,
