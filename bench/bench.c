@@ -21,13 +21,19 @@
 enum { MAX_TRIES = 20 };
 
 typedef double (*loop_fn)(int64_t n);
-#define LOOP_PROTO(name, text) double cti_cpu_bench_exp_##name(int64_t n);
+typedef double (*ukr_fn)(int64_t n, float *tile, int64_t lda);
+#define LOOP_PROTO(name, text)                                                                                       \
+    double cti_cpu_bench_exp_##name(int64_t n);                                                                      \
+    double cti_cpu_bench_ukr_##name(int64_t n, float *tile, int64_t lda);
 CTI_CPU_LEVEL_LIST(LOOP_PROTO)
 #undef LOOP_PROTO
-static const loop_fn EXP_LOOPS[] = {
-#define EXP_LOOP(name, text) cti_cpu_bench_exp_##name,
-    CTI_CPU_LEVEL_LIST(EXP_LOOP)
-#undef EXP_LOOP
+static const struct {
+    loop_fn fma, exp;
+    ukr_fn ukr;
+} LOOPS[] = {
+#define LEVEL_LOOPS(name, text) {cti_cpu_fma_loop_##name, cti_cpu_bench_exp_##name, cti_cpu_bench_ukr_##name},
+    CTI_CPU_LEVEL_LIST(LEVEL_LOOPS)
+#undef LEVEL_LOOPS
 };
 
 static double greater(double a, double b)
@@ -46,7 +52,10 @@ void bench_must(ct_status st, const ct_err *err)
 /* ---- limits ---- */
 
 typedef struct rate_run {
-    loop_fn loop;
+    loop_fn loop; /* or NULL, and: */
+    ukr_fn ukr;
+    float *tiles; /* one a thread */
+    int64_t lda;
     int64_t n; /* rounds of a turn */
     _Atomic int64_t done;
 } rate_run;
@@ -54,23 +63,45 @@ typedef struct rate_run {
 static void rate_turn(void *ctx, int64_t first, int64_t end, int thread)
 {
     rate_run *r = ctx;
-    (void)thread;
-    r->done += (int64_t)r->loop((end - first) * r->n);
+    const int64_t n = (end - first) * r->n;
+    r->done += (int64_t)(r->loop ? r->loop(n) : r->ukr(n, r->tiles + (int64_t)thread * BENCH_TILE, r->lda));
 }
 
-/* Exponentials a second on all threads, in the best of some rounds of about half a millisecond; several turns a thread, as
- * cti_cpu_measure_peak() does. */
-static double exp_rate(int level)
+/* What is done a second on all threads, by so many turns a thread, again until `seconds` have passed. Several turns, so that a
+ * thread that comes late does not halve the rate. */
+static double rate_of(rate_run *run, int turns, double seconds)
 {
     const int threads = cti_pool_threads();
+    const int64_t start = cti_now_ns();
+    double took;
+    do {
+        cti_pool_tasks((int64_t)threads * turns, threads, rate_turn, run);
+        took = cti_seconds_since(start);
+    } while (took < seconds);
+    return (double)run->done / took;
+}
+
+/* Exponentials: the best of some rounds of about half a millisecond. */
+static double exp_rate(int level)
+{
     double best = 0;
     for (int r = 0; r < 8; r++) {
-        rate_run run = {.loop = EXP_LOOPS[level], .n = 400};
-        const int64_t start = cti_now_ns();
-        cti_pool_tasks((int64_t)threads * 8, threads, rate_turn, &run);
-        best = greater(best, (double)run.done / cti_seconds_since(start));
+        best = greater(best, rate_of(&(rate_run){.loop = LOOPS[level].exp, .n = 400}, 8, 0));
     }
     return best;
+}
+
+/* Turns of about a sixtieth of a millisecond. */
+enum { FMA_ROUNDS = 10000, UKR_ROUNDS = 32, MS_TURNS = 64 };
+
+double bench_fma_rate(const bench *b, double seconds)
+{
+    return rate_of(&(rate_run){.loop = LOOPS[b->level].fma, .n = FMA_ROUNDS}, MS_TURNS, seconds);
+}
+
+double bench_ukr_rate(const bench *b, float *tiles, int64_t lda)
+{
+    return rate_of(&(rate_run){.ukr = LOOPS[b->level].ukr, .tiles = tiles, .lda = lda, .n = UKR_ROUNDS}, MS_TURNS, 0);
 }
 
 static void copy_plain(void *to_from, int64_t first, int64_t end, int thread)
@@ -144,7 +175,7 @@ void bench_measure_limits(bench *b)
         }
         memory_rates(b);
     }
-    b->limit.sustained = cti_cpu_measure_sustained(b->level);
+    b->limit.sustained = bench_fma_rate(b, 0.3);
 }
 
 void bench_print_limits(const bench *b)
@@ -297,7 +328,7 @@ void sample_add(sample_set *s, void (*fn)(void *ctx), void *ctx)
         if (seconds < 0.004 && s->calls <= (1 << 20)) {
             s->calls *= 2;
         } else if (preemptions() - before <= (int64_t)(seconds / 0.1) || ++tries > MAX_TRIES) {
-            s->seconds[s->n++] = seconds / s->calls;
+            s->value[s->n++] = seconds / s->calls;
             return;
         }
     }
@@ -311,12 +342,12 @@ static int by_value(const void *a, const void *b)
 
 void sample_sort(sample_set *s)
 {
-    qsort(s->seconds, (size_t)s->n, sizeof *s->seconds, by_value);
+    qsort(s->value, (size_t)s->n, sizeof *s->value, by_value);
 }
 
 double sample_at(const sample_set *s, double quantile)
 {
-    return s->seconds[(int)((double)(s->n - 1) * quantile + 0.5)];
+    return s->value[(int)((double)(s->n - 1) * quantile + 0.5)];
 }
 
 bool bench_wants(const bench *b, const char *name)

@@ -15,6 +15,7 @@
 #include "ctitan/backend.h"
 
 enum { BENCH_MAX_SAMPLES = 60, BENCH_MAX_TENSORS = 16 };
+enum { BENCH_MAX_LDA = 1024, BENCH_TILE = 1 << 15 }; /* floats: of a row of A, of what the micro-kernel needs for one tile */
 
 /* All a second, on all threads.
  *   fma   FLOPs of f32 multiply-adds in registers, two each
@@ -24,7 +25,7 @@ enum { BENCH_MAX_SAMPLES = 60, BENCH_MAX_TENSORS = 16 };
  *   exp   exponentials, added up, of a row that lies in the first cache: what a softmax cannot do without */
 typedef struct bench_limits {
     double fma, dot, copy, read, exp;
-    double sustained; /* fma over a third of a second */
+    double sustained; /* fma over a third of a second, all of it counted: what the host lets a program of nothing else have */
 } bench_limits;
 
 typedef struct bench {
@@ -54,7 +55,7 @@ typedef struct job {
 } job;
 
 typedef struct sample_set {
-    double seconds[BENCH_MAX_SAMPLES]; /* of one call, sorted when complete */
+    double value[BENCH_MAX_SAMPLES]; /* seconds of one call, or a share; sorted when complete */
     int n, calls;
 } sample_set;
 
@@ -64,6 +65,11 @@ void bench_close(bench *b);
 /* The best of a few rounds each. */
 void bench_measure_limits(bench *b);
 void bench_print_limits(const bench *b);
+/* FLOPs a second on all threads of limit.fma's loop, for a millisecond or so many seconds, all of them counted. */
+double bench_fma_rate(const bench *b, double seconds);
+/* The same of about a millisecond of the level's micro-kernel alone, which makes one tile again and again. tiles: BENCH_TILE floats
+ * a thread. A lies in rows `lda` floats apart (at most BENCH_MAX_LDA), or in a packed panel where lda is 0. */
+double bench_ukr_rate(const bench *b, float *tiles, int64_t lda);
 void bench_must(ct_status st, const ct_err *err);
 
 /* A further input or output; a dims list ends at 0. Returns the operand. */
@@ -82,7 +88,7 @@ typedef struct kernel_call {
     const ct_launch *launch;
 } kernel_call;
 void bench_call(void *ctx);
-/* The median (0.5) or another quantile of a sorted set, seconds. */
+/* The median (0.5) or another quantile of a sorted set. */
 double sample_at(const sample_set *s, double quantile);
 
 /* Allocates, samples, prints the row, frees. */

@@ -3,10 +3,11 @@
  *
  *     bench_kernels [f32|bf16] [--quick] [--tsv] [part of a name]
  *
- * One row a kernel. Products: the FMA peak (bf16: the dot product's, where the level has one). Attention and cross-entropy: the time
- * of their multiply-adds and that of their exponentials added, since both need the same units; a pair of query and key that the mask
- * hides counts for neither. All else: each operand once at the rate of a copy (at that of reading where next to nothing is
- * written), with operands of 128 MiB and more together, so that no cache holds them. Threads: OMP_NUM_THREADS; level: CTITAN_CPU_ISA. */
+ * One row a kernel. Products: the FMA peak (bf16: the dot product's, where the level has one); what is fused to them is not counted.
+ * Attention and cross-entropy: the time of their multiply-adds and that of their exponentials added, since both need the same units;
+ * a pair of query and key that the mask hides counts for neither. All else: each operand once at the rate of a copy (at that of
+ * reading where next to nothing is written), with operands of 128 MiB and more together, so that no cache holds them.
+ * Threads: OMP_NUM_THREADS; level: CTITAN_CPU_ISA. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +30,20 @@ static void products(bench *b, int64_t m)
             bench_run(b, &j);
         }
     }
+}
+
+/* y = swiglu(x w^T), w the gate's and the other half's f rows each. */
+static void swiglu_product(const bench *b, int64_t m, int64_t f, int64_t k)
+{
+    const ct_attrs_matmul attrs = {.tb = true};
+    char name[64];
+    (void)snprintf(name, sizeof name, "matmul_swiglu %lldx%lldx%lld", (long long)m, (long long)(2 * f), (long long)k);
+    job j = {.name = name, .op = CT_OP_matmul_swiglu, .attrs = &attrs, .flops = 2.0 * (double)(m * 2 * f * k)};
+    (void)job_add(&j, false, b->f, m, k, 0, 0);
+    (void)job_add(&j, false, b->f, 2 * f, k, 0, 0);
+    (void)job_add(&j, true, b->f, m, 2 * f, 0, 0);
+    (void)job_add(&j, true, b->f, m, f, 0, 0);
+    bench_run(b, &j);
 }
 
 /* `batch` segments of `len` tokens, causal: two products forward, five backward (the scores are made again), one exponential a
@@ -257,8 +272,10 @@ int main(int argc, char **argv)
 {
     bench b;
     bench_open(&b, argc, argv);
-    products(&b, 256);
-    products(&b, 2048);
+    for (int64_t m = 256; m <= 2048; m *= 8) {
+        products(&b, m);
+        swiglu_product(&b, m, 768, 256);
+    }
     attention(&b, 1, 256, 16, 16, 16);
     attention(&b, 8, 256, 16, 16, 16);
     attention(&b, 1, 2048, 16, 16, 16);

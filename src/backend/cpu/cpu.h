@@ -41,8 +41,6 @@ const char *cti_cpu_level_name(int level);
 const ct_backend *cti_cpu_backend_at(int level);
 /* FLOP/s of independent fused multiply-adds at this level, on all threads; takes about 2 ms. */
 double cti_cpu_measure_peak(int level);
-/* The same over 0.3 s, all of them counted: what the host lets a program of nothing else have. */
-double cti_cpu_measure_sustained(int level);
 /* As cti_cpu_measure_peak of dot products of bf16 pairs; 0 at levels that have none. */
 double cti_cpu_measure_peak_bf16(int level);
 

@@ -176,18 +176,6 @@ static double measure(loop_fn loop)
     return best;
 }
 
-double cti_cpu_measure_sustained(int level)
-{
-    enum { TURNS = 64 };
-    const int threads = cti_pool_threads();
-    peak_run run = {.loop = LOOPS[level].fma};
-    const int64_t start = cti_now_ns();
-    do {
-        cti_pool_tasks((int64_t)threads * TURNS, threads, run_loop, &run);
-    } while (cti_seconds_since(start) < 0.3);
-    return (double)run.flops / cti_seconds_since(start);
-}
-
 double cti_cpu_measure_peak(int level)
 {
     return measure(LOOPS[level].fma);
