@@ -157,7 +157,7 @@ static attn_ahead look_where(const attn *a, const attn_segment *seg, int64_t hea
     if (seg->k_len > KEYS || a->heads != a->kv_heads) {
         return w;
     }
-    w.tokens = n;
+    w.tokens = cti_min_i64(n, seg->k_len); /* both have so many rows */
     ahead_add(&w, a, out, a->heads, head, seg->q_start + first);
     if (head + 1 < a->heads) {
         ahead_add(&w, a, a->q, a->heads, head + 1, seg->q_start + first);

@@ -266,25 +266,11 @@ CTI_INLINE vf v_exp_neg(vf x)
 
 /* 2^x for x <= 0 (a rounding above is fine), error below 2 units in the last place; 0 from -127 down. A NaN as arithmetic makes it
  * stays NaN. x = n + r with |r| <= 1/2; 2^r by the polynomial 1 + r q(r) of degree 5 with the least relative error (9.1e-08, found by
- * weighted least squares). 2^0 is 1 exactly, so x <= -127 ends with exponent and mantissa 0. */
-CTI_INLINE vf v_exp2_neg(vf x)
-{
-    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
-    vf c = v_max(v_set1(-127.0f), x);
-    vf t = c + v_set1(magic);
-    vf r = c - (t - v_set1(magic));
-    vf p = v_set1(1.326472727e-03f);
-    p = v_fma(p, r, v_set1(9.671512768e-03f));
-    p = v_fma(p, r, v_set1(5.550733744e-02f));
-    p = v_fma(p, r, v_set1(2.402224208e-01f));
-    p = v_fma(p, r, v_set1(6.931469776e-01f));
-    p = v_fma(p, r, v_set1(1.0f));
-    return (vf)((vu)p + ((vu)t << 23)); /* the low bits of t are n; those of magic shift out */
-}
-/* The same of n <= 4 vectors, step by step side by side: a constant at each call. */
+ * weighted least squares). 2^0 is 1 exactly, so x <= -127 ends with exponent and mantissa 0.
+ * Of n <= 4 vectors, step by step side by side; n is a constant at every call. */
 CTI_INLINE void v_exp2_negs(const int n, vf *x)
 {
-    const vf magic = v_set1(12582912.0f);
+    const vf magic = v_set1(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
     static const float coef[] = {1.326472727e-03f, 9.671512768e-03f, 5.550733744e-02f, 2.402224208e-01f, 6.931469776e-01f, 1.0f};
     vf t[4], p[4];
     CTI_UNROLL
@@ -306,8 +292,13 @@ CTI_INLINE void v_exp2_negs(const int n, vf *x)
     }
     CTI_UNROLL
     for (int i = 0; i < n; i++) {
-        x[i] = (vf)((vu)p[i] + ((vu)t[i] << 23));
+        x[i] = (vf)((vu)p[i] + ((vu)t[i] << 23)); /* the low bits of t are n; those of magic shift out */
     }
+}
+CTI_INLINE vf v_exp2_neg(vf x)
+{
+    v_exp2_negs(1, &x);
+    return x;
 }
 #define CTI_LOG2E 1.44269504088896341f
 #define CTI_LN2 0.693147180559945309f
