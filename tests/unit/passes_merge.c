@@ -74,6 +74,17 @@ static int count(const ct_graph *g, int32_t op)
     return n;
 }
 
+/* Of these, what backward computes again. */
+static int count_again(const ct_graph *g, int32_t op)
+{
+    int n = 0;
+    for (int32_t i = 0; i < ct_graph_order_len(g); i++) {
+        const ct_node *node = ct_graph_node_c(g, ct_graph_order(g)[i]);
+        n += node->op == op && node->is_recompute && node->program == CT_PROGRAM_BACKWARD;
+    }
+    return n;
+}
+
 static void run(const ct_graph *g, const ct_backend *backend, interp *out)
 {
     interp_init(out, g, backend);
@@ -171,10 +182,11 @@ static void test_step(void **state)
         }
         assert_int_equal(count(s->graph, CT_OP_qkv_rope_grad), 6);
         assert_int_equal(count(s->graph, CT_OP_swiglu_grad), 6);
-        if (mode != CT_RECOMPUTE_SELECTIVE) { /* there the product is kept, and its swiglu alone made again */
-            assert_int_equal(count(s->graph, CT_OP_swiglu), 0);
-            assert_int_equal(count(s->graph, CT_OP_matmul_swiglu), mode == CT_RECOMPUTE_NONE ? 6 : 12);
-        }
+        /* Selective: the product (3rd of its block) is kept, its swiglu alone is made again, of what is kept. */
+        assert_int_equal(count(s->graph, CT_OP_matmul_swiglu), mode == CT_RECOMPUTE_FULL ? 12 : 6);
+        assert_int_equal(count_again(s->graph, CT_OP_matmul_swiglu), mode == CT_RECOMPUTE_FULL ? 6 : 0);
+        assert_int_equal(count(s->graph, CT_OP_swiglu), mode == CT_RECOMPUTE_SELECTIVE ? 6 : 0);
+        assert_int_equal(count_again(s->graph, CT_OP_swiglu), mode == CT_RECOMPUTE_SELECTIVE ? 6 : 0);
         cti_step_destroy(&s);
         ct_tree_destroy(&tree);
     }
