@@ -35,8 +35,8 @@ static void pack_a_columns(uint16_t *dst, const cti_cpu_mat *a, int64_t rows, in
     }
 }
 
-/* Sums of one tile's rows, or two tiles', in tiles 0 to 3. */
-CTI_INLINE void tile_sums(const bool has_two, int64_t kc, const uint16_t *a, int64_t ld, const uint16_t *b)
+/* Sums of one tile's rows, or two tiles', in tiles 0 to 3. ahead: NULL, or the panel of A that comes next, which is asked for. */
+CTI_INLINE void tile_sums(const bool has_two, int64_t kc, const uint16_t *a, int64_t ld, const uint16_t *b, const uint16_t *ahead)
 {
     const int64_t row = ld * (int64_t)sizeof *a;
     amx_zero(0);
@@ -46,6 +46,11 @@ CTI_INLINE void tile_sums(const bool has_two, int64_t kc, const uint16_t *a, int
         amx_zero(3);
     }
     for (int64_t k = 0; k < kc; k += STEP) {
+        if (ahead) {
+            for (int64_t i = 0; i < MR; i++) {
+                __builtin_prefetch(ahead + i * ld + k, 0, 2);
+            }
+        }
         amx_load(4, a + k, row);
         amx_load(6, b + k * NR, B_ROW);
         amx_dp(0, 4, 6);
@@ -129,9 +134,9 @@ static void panel_rows(const a_block *a, int64_t m, int64_t kc, const uint16_t *
         const uint16_t *rows = mi < MR ? a->last : a->data + i * a->ld;
         const int64_t ld = mi < MR ? KLD : a->ld;
         if (mi > TILE) {
-            tile_sums(true, kc, rows, ld, b);
+            tile_sums(true, kc, rows, ld, b, j == 0 && i + 2 * MR <= m && a->ld != KLD ? rows + MR * ld : NULL);
         } else {
-            tile_sums(false, kc, rows, ld, b);
+            tile_sums(false, kc, rows, ld, b, NULL);
         }
         put_tile(t, i, mi, j, nj);
     }
