@@ -57,11 +57,13 @@ CTI_INLINE void visible_keys(const attn *a, const attn_segment *s, int64_t i, in
 #endif
 #define CTI_ANQ (CTI_AQ * CTI_VL)
 
-/* Keys that go through all products of a block together, so that their scores stay in the first-level cache: whole groups of CTI_AR and of
- * CTI_MR. */
+/* Rows of keys that are summed over queries at a time; and keys that go through all products of a block together, so that their scores
+ * stay in the first-level cache: whole groups of both kinds. */
 #if CTI_VL == 16
-#define CTI_AC 56
+#define CTI_HR 16
+#define CTI_AC 32
 #else
+#define CTI_HR CTI_MR
 #define CTI_AC 48
 #endif
 
@@ -306,14 +308,46 @@ CTI_INLINE void pack_head_rows(float *dst, const attn *a, const ct_tensor *t, in
                               cti_min_i64(width, a->h - c));
     }
 }
-/* c[i, 0..hp) += sum over k < n of x[i * lanes + k] times packed head rows, CTI_MR rows of c. */
+/* c[i, 0..nv vectors) += sum over k < n of x[i * lanes + k] b[k, v], `rows` rows of c, hp apart. nv, 1 or 2, and rows are constants. */
+CTI_INLINE void head_rows(const int nv, const int rows, int64_t n, const float *x, int64_t lanes, const float *b, int64_t hp, float *c)
+{
+    vf acc[CTI_HR][2];
+    CTI_UNROLL
+    for (int i = 0; i < rows; i++) {
+        acc[i][0] = acc[i][1] = (vf){0};
+    }
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < n; k++) {
+        const vf b0 = v_load(b), b1 = nv == 2 ? v_load(b + CTI_VL) : b0;
+        CTI_UNROLL
+        for (int i = 0; i < rows; i++) {
+            const vf y = v_set1(x[i * lanes + k]);
+            acc[i][0] = v_fma(y, b0, acc[i][0]);
+            if (nv == 2) {
+                acc[i][1] = v_fma(y, b1, acc[i][1]);
+            }
+        }
+        b += nv * CTI_VL;
+    }
+    CTI_UNROLL
+    for (int i = 0; i < rows; i++) {
+        v_store(c + i * hp, v_load(c + i * hp) + acc[i][0]);
+        if (nv == 2) {
+            v_store(c + i * hp + CTI_VL, v_load(c + i * hp + CTI_VL) + acc[i][1]);
+        }
+    }
+}
+/* c[i, 0..hp) += sum over k < n of x[i * lanes + k] times packed head rows, CTI_HR rows of c. */
 CTI_INLINE void ukr_head(int64_t n, const float *x, int64_t lanes, const float *b, int64_t hp, float *c)
 {
+    enum { TWICE = CTI_VL == 16 ? CTI_HR / 2 : CTI_HR }; /* rows of two vectors that fit in the registers */
     for (int64_t j = 0; j < hp; j += CTI_NR) {
-        if (hp - j >= CTI_NR) {
-            cti_ukr_lda(2, CTI_A_PLAIN, n, x, lanes, b + j * n, c + j, hp, c + j, hp);
-        } else {
-            cti_ukr_lda(1, CTI_A_PLAIN, n, x, lanes, b + j * n, c + j, hp, c + j, hp);
+        if (hp - j < CTI_NR) {
+            head_rows(1, CTI_HR, n, x, lanes, b + j * n, hp, c + j);
+            continue;
+        }
+        for (int i = 0; i < CTI_HR; i += TWICE) {
+            head_rows(2, TWICE, n, x + i * lanes, lanes, b + j * n, hp, c + i * hp + j);
         }
     }
 }

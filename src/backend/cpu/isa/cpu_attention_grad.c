@@ -6,8 +6,8 @@
 
 /* Keys of one block. */
 #define KEYS 256
-/* A block's keys, with room for the last group of CTI_MR keys. */
-#define BK_PAD (KEYS + CTI_MR)
+/* A block's keys, with room for the last group of CTI_HR keys. */
+#define BK_PAD (KEYS + CTI_HR)
 
 typedef struct bwd_scratch {
     float *k, *v;            /* [KEYS][hp] */
@@ -128,7 +128,7 @@ CTI_INLINE void bwd_block(const int nv, bwd_task *t, int64_t head, int64_t q0, i
     }
     memset(f->dq_lanes, 0, (size_t)(a->hp * lanes) * sizeof(float));
     for (int64_t c = j0; c < j1; c += CTI_AC) {
-        const int64_t nc = cti_min_i64(CTI_AC, j1 - c), past = cti_round_up(nc, CTI_MR) - nc; /* rows too many in the last group */
+        const int64_t nc = cti_min_i64(CTI_AC, j1 - c), past = cti_round_up(nc, CTI_HR) - nc; /* rows too many in the last group */
         for (int64_t j = 0; j < nc; j += CTI_AR) {
             look_ahead(&t->next);
             grad_tile(nv, a, f, &w, c + j, lse, delta, f->p + j * lanes, f->ds + j * lanes);
@@ -138,7 +138,7 @@ CTI_INLINE void bwd_block(const int nv, bwd_task *t, int64_t head, int64_t q0, i
         for (int64_t e = 0; e < a->hp; e += CTI_AR) {
             ukr_lanes(nv, nc, f->k_panels + e * KEYS + c * CTI_AR, 1, CTI_AR, f->ds, f->dq_lanes + e * lanes, true);
         }
-        for (int64_t j = 0; j < nc; j += CTI_MR) {
+        for (int64_t j = 0; j < nc; j += CTI_HR) {
             ukr_head(nq, f->p + j * lanes, lanes, f->do_rows, a->hp, f->dv + (c + j) * a->hp);
             ukr_head(nq, f->ds + j * lanes, lanes, f->q_rows, a->hp, f->dk + (c + j) * a->hp);
         }
@@ -254,7 +254,7 @@ static void bwd_segment(bwd_task *t, int64_t kv_head)
         pack_head(f->k, a->hp, a, a->k, a->kv_heads, kv_head, first, bk, pad);
         pack_head(f->v, a->hp, a, a->v, a->kv_heads, kv_head, first, bk, pad);
         pack_head_panels(f->k_panels, KEYS, f->k, a->hp, pad);
-        const int64_t touched = cti_min_i64(BK_PAD, pad + CTI_MR);
+        const int64_t touched = cti_min_i64(BK_PAD, pad + CTI_HR);
         memset(f->dk, 0, (size_t)(touched * a->hp) * sizeof(float));
         memset(f->dv, 0, (size_t)(touched * a->hp) * sizeof(float));
         for (int64_t head = kv_head * group; head < (kv_head + 1) * group; head++) {

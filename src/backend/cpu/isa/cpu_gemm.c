@@ -154,7 +154,9 @@ void CTI_CPU_FN(pack_rows)(float *dst, int64_t width, const void *src, ct_dtype 
     }
     for (int64_t k = 0; k < kc; k++) {
         v_widen(dst + k * width, src, dtype, (first_k + k) * ld + first_j, n);
-        memset(dst + k * width + n, 0, (size_t)(width - n) * sizeof(float));
+        for (int64_t j = n; j < width; j++) {
+            dst[k * width + j] = 0;
+        }
     }
 }
 

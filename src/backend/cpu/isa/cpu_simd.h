@@ -321,11 +321,23 @@ CTI_INLINE void v_store_part(float *p, int64_t n, vf v)
     }
 }
 
+/* n elements, often few: without a call. */
+CTI_INLINE void v_copy(float *dst, const float *src, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + CTI_VL <= n; i += CTI_VL) {
+        v_store(dst + i, v_load(src + i));
+    }
+    for (; i < n; i++) {
+        dst[i] = src[i];
+    }
+}
+
 /* n elements of f32 or bf16, as f32, and back. */
 CTI_INLINE void v_widen(float *dst, const void *src, ct_dtype dtype, int64_t first, int64_t n)
 {
     if (dtype == CT_DTYPE_F32) {
-        memcpy(dst, (const float *)src + first, (size_t)n * sizeof(float));
+        v_copy(dst, (const float *)src + first, n);
         return;
     }
     const uint16_t *s = (const uint16_t *)src + first;
@@ -340,7 +352,7 @@ CTI_INLINE void v_widen(float *dst, const void *src, ct_dtype dtype, int64_t fir
 CTI_INLINE void v_narrow(void *dst, ct_dtype dtype, int64_t first, const float *src, int64_t n)
 {
     if (dtype == CT_DTYPE_F32) {
-        memcpy((float *)dst + first, src, (size_t)n * sizeof(float));
+        v_copy((float *)dst + first, src, n);
         return;
     }
     uint16_t *d = (uint16_t *)dst + first;
