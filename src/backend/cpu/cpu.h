@@ -14,6 +14,7 @@
  *   isa/cpu_dot_bf16.h      dot products of bf16   isa/cpu_amx.h        tiles of bf16
  *   isa/cpu_gemm_bf16.h     the matrix product made of them: cpu_tile_bf16.h packs, cpu_ukr_dot.h and cpu_ukr_amx.h multiply
  *   isa/cpu_attention.h     segments and packing   isa/cpu_kernel.h     operands, prototypes
+ *   isa/cpu_attention_amx.h attention of bf16 on tiles: cpu_attention_fwd_amx.h, cpu_attention_grad_amx.h
  *
  * Results do not depend on the number of threads: threads share outputs, and sums that cross rows are cut at places that follow
  * from shapes alone. They do differ between levels, within the reordering bound. EXACT ops have the reference's bits.

@@ -32,6 +32,15 @@ typedef struct cpu_device {
 } cpu_device;
 
 #if defined(CTI_CPU_X86_LEVELS)
+/* Intel's cores that have AVX512_FP16, Sapphire Rapids and on, multiply pairs of bf16 at half the rate of f32 (bench_limits): widening is
+ * faster there, where AMX is not to be had. */
+static bool has_slow_dots(void)
+{
+    enum { AVX512_FP16 = 1 << 23 };
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __builtin_cpu_is("intel") && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AVX512_FP16) != 0;
+}
+
 /* AMX's bf16 tiles, and the kernel's leave to use their 8 KiB of registers, which holds for all threads of the process. */
 static bool has_amx(void)
 {
@@ -89,6 +98,17 @@ static const char *wanted_level(void)
     return getenv("CTITAN_CPU_ISA"); /* NOLINT(concurrency-mt-unsafe): nothing of ours writes the environment */
 }
 
+/* A level that runs, but is slower than the one below it. */
+static bool is_no_gain(cpu_level level)
+{
+#if defined(CTI_CPU_X86_LEVELS)
+    return level == LEVEL_v4bf16 && has_slow_dots();
+#else
+    (void)level;
+    return false;
+#endif
+}
+
 /* The wanted level where there is one that runs, else the best. */
 static cpu_level choose_level(void)
 {
@@ -96,10 +116,10 @@ static cpu_level choose_level(void)
     cpu_level best = (cpu_level)0;
     for (int i = 0; i < LEVEL_COUNT; i++) {
         if (cpu_runs((cpu_level)i)) {
-            best = (cpu_level)i;
             if (wanted && strcmp(wanted, cti_cpu_level_name(i)) == 0) {
-                return best;
+                return (cpu_level)i;
             }
+            best = is_no_gain((cpu_level)i) ? best : (cpu_level)i;
         }
     }
     return best;

@@ -3,7 +3,7 @@
  * packed block by block, softmax is kept running (Milakov and Gimelshein 2018, arXiv 1805.02867). */
 #include <math.h>
 
-#include "backend/cpu/isa/cpu_attention.h"
+#include "backend/cpu/isa/cpu_attention_amx.h"
 #include "base/pool.h"
 
 /* Queries of one task: whole blocks. */
@@ -20,11 +20,23 @@ typedef struct fwd_scratch {
     float *q;      /* per block of queries [h][lanes] */
     float *o;      /* per block of queries [hp][lanes] */
     float *m, *l;  /* [RUN] running max and sum */
+    uint16_t *tiles; /* NULL, or buffers of cpu_attention_fwd_amx.h */
 } fwd_scratch;
+
+/* Floats of cpu_attention_fwd_amx.h's buffers. */
+CTI_INLINE int64_t fwd_tiles_floats(const attn *a)
+{
+#if CTI_USE_AMX
+    return attn_on_tiles(a) ? (KEYS * (2 * tile_h(a) + a->hp) + RUN * tile_h(a) + 2 * KEYS * CTI_ANQ) / 2 : 0;
+#else
+    (void)a;
+    return 0;
+#endif
+}
 
 static size_t fwd_floats(const attn *a)
 {
-    return (size_t)(3 * KEYS * a->hp + KEYS * CTI_ANQ + RUN * (a->h + a->hp) + 2 * RUN);
+    return (size_t)(3 * KEYS * a->hp + KEYS * CTI_ANQ + RUN * (a->h + a->hp) + 2 * RUN + fwd_tiles_floats(a));
 }
 
 static fwd_scratch fwd_cut(const attn *a, float *p)
@@ -38,6 +50,7 @@ static fwd_scratch fwd_cut(const attn *a, float *p)
     f.m = f.o + RUN * a->hp;
     f.l = f.m + RUN;
     f.q = f.l + RUN;
+    f.tiles = fwd_tiles_floats(a) > 0 ? (uint16_t *)(void *)(f.q + RUN * a->h) : NULL;
     return f;
 }
 
@@ -110,11 +123,30 @@ CTI_INLINE void fwd_block(const int nv, const attn *a, const attn_segment *seg, 
     }
 }
 
+#if CTI_USE_AMX
+#include "backend/cpu/isa/cpu_attention_fwd_amx.h"
+#endif
+
 static void fwd_blocks(const attn *a, const attn_segment *seg, const fwd_scratch *f, int64_t first, int64_t n, int64_t k0, int64_t bk,
                        attn_ahead *next)
 {
     for (int64_t i = 0; i < n; i += CTI_ANQ) {
         const int64_t ni = cti_min_i64(CTI_ANQ, n - i);
+#if CTI_USE_AMX
+        if (f->tiles) {
+            switch (attn_vectors(ni)) {
+            case 1:
+                fwd_tiles_block(1, a, seg, f, first, i, ni, k0, bk, next);
+                break;
+            case 2:
+                fwd_tiles_block(2, a, seg, f, first, i, ni, k0, bk, next);
+                break;
+            default:
+                fwd_tiles_block(3, a, seg, f, first, i, ni, k0, bk, next);
+            }
+            continue;
+        }
+#endif
         switch (attn_vectors(ni)) {
         case 1:
             fwd_block(1, a, seg, f, first, i, ni, k0, bk, next);
@@ -167,16 +199,43 @@ static attn_ahead look_where(const attn *a, const attn_segment *seg, int64_t hea
     return w;
 }
 
+static void pack_queries(const attn *a, const attn_segment *seg, int64_t head, int64_t first, int64_t n, const fwd_scratch *f)
+{
+#if CTI_USE_AMX
+    if (f->tiles) {
+        const fwd_tiles t = fwd_tiles_of(a, f->tiles);
+        pack_query_tiles(a, seg, head, first, n, &t);
+        return;
+    }
+#endif
+    for (int64_t i = 0; i < n; i += CTI_ANQ) {
+        const int64_t ni = cti_min_i64(CTI_ANQ, n - i);
+        pack_head_lanes(f->q + i * a->h, attn_vectors(ni) * CTI_VL, a, a->q, head, seg->q_start + first + i, ni, a->scale * CTI_LOG2E);
+    }
+}
+
+static void pack_keys(const attn *a, int64_t kv_head, int64_t key, int64_t bk, const fwd_scratch *f)
+{
+#if CTI_USE_AMX
+    if (f->tiles) {
+        const fwd_tiles t = fwd_tiles_of(a, f->tiles);
+        pack_key_tiles(a, kv_head, key, bk, &t);
+        return;
+    }
+#endif
+    const int64_t pad = cti_round_up(bk, CTI_AR);
+    pack_head(f->k, a->hp, a, a->k, a->kv_heads, kv_head, key, bk, pad);
+    pack_head(f->rows, a->hp, a, a->v, a->kv_heads, kv_head, key, bk, pad);
+    pack_head_panels(f->v, KEYS, f->rows, a->hp, pad);
+}
+
 /* Queries [first, first + n) of the segment, one head. */
 static void fwd_run(const attn *a, const attn_segment *seg, int64_t head, int64_t first, int64_t n, const ct_tensor *out, float *lse,
                     const fwd_scratch *f)
 {
     const int64_t kv_head = head / (a->heads / a->kv_heads);
     prefetch_head(a, a->q, a->heads, head, seg->q_start + first, n);
-    for (int64_t i = 0; i < n; i += CTI_ANQ) {
-        const int64_t ni = cti_min_i64(CTI_ANQ, n - i);
-        pack_head_lanes(f->q + i * a->h, attn_vectors(ni) * CTI_VL, a, a->q, head, seg->q_start + first + i, ni, a->scale * CTI_LOG2E);
-    }
+    pack_queries(a, seg, head, first, n, f);
     const int64_t n_lanes = cti_round_up(n, CTI_ANQ);
     memset(f->o, 0, (size_t)(n_lanes * a->hp) * sizeof(float));
     for (int64_t i = 0; i < n_lanes; i++) {
@@ -188,12 +247,10 @@ static void fwd_run(const attn *a, const attn_segment *seg, int64_t head, int64_
     visible_keys(a, seg, first, &lo, &unused);
     visible_keys(a, seg, first + n - 1, &unused, &hi);
     for (int64_t k0 = lo / KEYS * KEYS; k0 < hi; k0 += KEYS) {
-        const int64_t bk = cti_min_i64(KEYS, hi - k0), key = seg->k_start + k0, pad = cti_round_up(bk, CTI_AR);
+        const int64_t bk = cti_min_i64(KEYS, hi - k0), key = seg->k_start + k0;
         prefetch_head(a, a->k, a->kv_heads, kv_head, key, bk);
         prefetch_head(a, a->v, a->kv_heads, kv_head, key, bk);
-        pack_head(f->k, a->hp, a, a->k, a->kv_heads, kv_head, key, bk, pad);
-        pack_head(f->rows, a->hp, a, a->v, a->kv_heads, kv_head, key, bk, pad);
-        pack_head_panels(f->v, KEYS, f->rows, a->hp, pad);
+        pack_keys(a, kv_head, key, bk, f);
         fwd_blocks(a, seg, f, first, n, k0, bk, &next);
     }
     for (int64_t i = 0; i < n; i += CTI_ANQ) {
@@ -213,6 +270,7 @@ static void fwd_task(void *ctx, int64_t begin, int64_t end, int thread)
     const fwd_tasks *r = ctx;
     const attn *a = r->a;
     const fwd_scratch f = fwd_cut(a, r->scratch + (size_t)thread * fwd_floats(a));
+    attn_tiles_begin();
     for (int64_t t = begin; t < end; t++) {
         int64_t run = t / a->heads;
         for (int64_t i = 0; i < a->n_segments; i++) {
@@ -230,6 +288,7 @@ static void fwd_task(void *ctx, int64_t begin, int64_t end, int thread)
             break;
         }
     }
+    attn_tiles_end();
 }
 
 static ct_status forward(const char *op, const ct_launch *launch, bool by_ends, ct_err *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sdpa_grad and sdpa_tnd_grad: scores are made again block by block (Dao 2023, arXiv 2307.08691, algorithm 2). A task is one kv
  * head of one segment; within it dk and dv are summed over query blocks in order, dq over key blocks in order. */
-#include "backend/cpu/isa/cpu_attention.h"
+#include "backend/cpu/isa/cpu_attention_amx.h"
 #include "base/pool.h"
 
 /* Keys of one block. */
@@ -17,6 +17,7 @@ typedef struct bwd_scratch {
     float *dk, *dv;          /* [BK_PAD][hp] */
     float *dq, *dq_lanes;    /* [queries][hp], [hp][lanes] */
     float *p, *ds;           /* [CTI_AC][lanes] */
+    float *tiles;            /* NULL, or buffers of cpu_attention_grad_amx.h */
 } bwd_scratch;
 
 /* Sums in f32 that the outputs are rounded from; dq and dk lack their factor `scale`. */
@@ -27,9 +28,22 @@ typedef struct bwd_sums {
     float *delta; /* [heads][n_q]: rowsum(do * o) */
 } bwd_sums;
 
+/* Floats of cpu_attention_grad_amx.h's buffers. */
+CTI_INLINE int64_t bwd_tiles_floats(const attn *a)
+{
+#if CTI_USE_AMX
+    const int64_t queries = 64, words = tile_h(a) * (2 * KEYS + 2 * CTI_ANQ + queries) + a->hp * (KEYS + 2 * queries) +
+                            CTI_AC * (4 * queries + 2 * CTI_ANQ);
+    return attn_on_tiles(a) ? 2 * CTI_AC * CTI_ANQ + words / 2 : 0;
+#else
+    (void)a;
+    return 0;
+#endif
+}
+
 static size_t bwd_floats(const attn *a)
 {
-    return (size_t)(2 * a->h * CTI_ANQ + a->hp * (3 * KEYS + 4 * CTI_ANQ + 2 * BK_PAD) + 2 * CTI_AC * CTI_ANQ);
+    return (size_t)(bwd_tiles_floats(a) + 2 * a->h * CTI_ANQ + a->hp * (3 * KEYS + 4 * CTI_ANQ + 2 * BK_PAD) + 2 * CTI_AC * CTI_ANQ);
 }
 
 static bwd_scratch bwd_cut(const attn *a, float *p)
@@ -48,6 +62,7 @@ static bwd_scratch bwd_cut(const attn *a, float *p)
     f.dv = f.dk + BK_PAD * a->hp;
     f.q = f.dv + BK_PAD * a->hp;
     f.d_o = f.q + CTI_ANQ * a->h;
+    f.tiles = bwd_tiles_floats(a) > 0 ? f.d_o + CTI_ANQ * a->h : NULL;
     return f;
 }
 
@@ -102,6 +117,39 @@ typedef struct bwd_task {
     attn_ahead next; /* what this head writes and what the next one reads */
 } bwd_task;
 
+#if CTI_USE_AMX
+#include "backend/cpu/isa/cpu_attention_grad_amx.h"
+#endif
+
+/* The same on vectors. */
+CTI_INLINE void bwd_lanes_block(const int nv, bwd_task *t, int64_t head, int64_t token, int64_t nq, const attn_view *w, const float *lse,
+                                const float *delta)
+{
+    const attn *a = t->a;
+    const bwd_scratch *f = &t->f;
+    const int64_t lanes = nv * CTI_VL, j0 = w->all_lo / CTI_AR * CTI_AR, j1 = cti_round_up(w->all_hi, CTI_AR);
+    pack_head_lanes(f->q, lanes, a, a->q, head, token, nq, a->scale * CTI_LOG2E);
+    pack_head_lanes(f->d_o, lanes, a, t->d_o, head, token, nq, 1.0f);
+    pack_head_rows(f->q_rows, a, a->q, a->heads, head, token, nq);
+    pack_head_rows(f->do_rows, a, t->d_o, a->heads, head, token, nq);
+    for (int64_t c = j0; c < j1; c += CTI_AC) {
+        const int64_t nc = cti_min_i64(CTI_AC, j1 - c), past = cti_round_up(nc, CTI_HR) - nc; /* rows too many in the last group */
+        for (int64_t j = 0; j < nc; j += CTI_AR) {
+            look_ahead(&t->next);
+            grad_tile(nv, a, f, w, c + j, lse, delta, f->p + j * lanes, f->ds + j * lanes);
+        }
+        memset(f->p + nc * lanes, 0, (size_t)(past * lanes) * sizeof(float));
+        memset(f->ds + nc * lanes, 0, (size_t)(past * lanes) * sizeof(float));
+        for (int64_t e = 0; e < a->hp; e += CTI_AR) {
+            ukr_lanes(nv, nc, f->k_panels + e * KEYS + c * CTI_AR, 1, CTI_AR, f->ds, f->dq_lanes + e * lanes, true);
+        }
+        for (int64_t j = 0; j < nc; j += CTI_HR) {
+            ukr_head(nq, f->p + j * lanes, lanes, f->do_rows, a->hp, f->dv + (c + j) * a->hp);
+            ukr_head(nq, f->ds + j * lanes, lanes, f->q_rows, a->hp, f->dk + (c + j) * a->hp);
+        }
+    }
+}
+
 /* Queries [q0, q0 + nq) of the segment against its keys [k0, k0 + bk), which are packed. */
 CTI_INLINE void bwd_block(const int nv, bwd_task *t, int64_t head, int64_t q0, int64_t nq, int64_t k0, int64_t bk)
 {
@@ -113,35 +161,24 @@ CTI_INLINE void bwd_block(const int nv, bwd_task *t, int64_t head, int64_t q0, i
     if (w.all_lo >= w.all_hi) {
         return;
     }
-    const int64_t j0 = w.all_lo / CTI_AR * CTI_AR, j1 = cti_round_up(w.all_hi, CTI_AR);
     const int64_t ahead = cti_min_i64(CTI_ANQ, t->seg.q_len - q0 - nq); /* the next block's */
     prefetch_head(a, a->q, a->heads, head, token + nq, ahead);
     prefetch_head(a, t->d_o, a->heads, head, token + nq, ahead);
-    pack_head_lanes(f->q, lanes, a, a->q, head, token, nq, a->scale * CTI_LOG2E);
-    pack_head_lanes(f->d_o, lanes, a, t->d_o, head, token, nq, 1.0f);
-    pack_head_rows(f->q_rows, a, a->q, a->heads, head, token, nq);
-    pack_head_rows(f->do_rows, a, t->d_o, a->heads, head, token, nq);
     float lse[CTI_ANQ] = {0}, delta[CTI_ANQ] = {0};
     for (int64_t i = 0; i < lanes; i++) {
         lse[i] = i < nq && w.lo[i] < w.hi[i] ? t->lse[(token + i) * a->heads + head] * CTI_LOG2E : 0.0f;
         delta[i] = i < nq ? t->sums.delta[head * a->n_q + token + i] : 0.0f;
     }
     memset(f->dq_lanes, 0, (size_t)(a->hp * lanes) * sizeof(float));
-    for (int64_t c = j0; c < j1; c += CTI_AC) {
-        const int64_t nc = cti_min_i64(CTI_AC, j1 - c), past = cti_round_up(nc, CTI_HR) - nc; /* rows too many in the last group */
-        for (int64_t j = 0; j < nc; j += CTI_AR) {
-            look_ahead(&t->next);
-            grad_tile(nv, a, f, &w, c + j, lse, delta, f->p + j * lanes, f->ds + j * lanes);
-        }
-        memset(f->p + nc * lanes, 0, (size_t)(past * lanes) * sizeof(float));
-        memset(f->ds + nc * lanes, 0, (size_t)(past * lanes) * sizeof(float));
-        for (int64_t e = 0; e < a->hp; e += CTI_AR) {
-            ukr_lanes(nv, nc, f->k_panels + e * KEYS + c * CTI_AR, 1, CTI_AR, f->ds, f->dq_lanes + e * lanes, true);
-        }
-        for (int64_t j = 0; j < nc; j += CTI_HR) {
-            ukr_head(nq, f->p + j * lanes, lanes, f->do_rows, a->hp, f->dv + (c + j) * a->hp);
-            ukr_head(nq, f->ds + j * lanes, lanes, f->q_rows, a->hp, f->dk + (c + j) * a->hp);
-        }
+#if CTI_USE_AMX
+    if (f->tiles) {
+        const bwd_tiles tiles = bwd_tiles_of(a, f->tiles);
+        pack_query_tiles(a, t->d_o, head, token, nq, lanes, &tiles);
+        bwd_tiles_block(nv, a, f, &w, w.all_lo / AK * AK, cti_round_up(w.all_hi, AK), lse, delta, &t->next);
+    }
+#endif
+    if (!f->tiles) {
+        bwd_lanes_block(nv, t, head, token, nq, &w, lse, delta);
     }
     CTI_CPU_FN(pack_transposed)(f->dq, a->hp, f->dq_lanes, CT_DTYPE_F32, lanes, 0, a->hp, 0, nq);
     float *dq = t->sums.dq + (head * a->n_q + token) * a->hp;
@@ -233,6 +270,20 @@ static attn_ahead look_where(const bwd_task *t, int64_t kv_head)
     return w;
 }
 
+static void pack_keys(const attn *a, int64_t kv_head, int64_t first, int64_t bk, const bwd_scratch *f)
+{
+#if CTI_USE_AMX
+    if (f->tiles) {
+        pack_key_tiles(a, kv_head, first, bk, f);
+        return;
+    }
+#endif
+    const int64_t pad = cti_round_up(bk, CTI_AR);
+    pack_head(f->k, a->hp, a, a->k, a->kv_heads, kv_head, first, bk, pad);
+    pack_head(f->v, a->hp, a, a->v, a->kv_heads, kv_head, first, bk, pad);
+    pack_head_panels(f->k_panels, KEYS, f->k, a->hp, pad);
+}
+
 /* One segment, one kv head. */
 static void bwd_segment(bwd_task *t, int64_t kv_head)
 {
@@ -250,11 +301,8 @@ static void bwd_segment(bwd_task *t, int64_t kv_head)
         const int64_t bk = cti_min_i64(KEYS, t->seg.k_len - k0), first = t->seg.k_start + k0;
         prefetch_head(a, a->k, a->kv_heads, kv_head, first, bk);
         prefetch_head(a, a->v, a->kv_heads, kv_head, first, bk);
-        const int64_t pad = cti_round_up(bk, CTI_AR);
-        pack_head(f->k, a->hp, a, a->k, a->kv_heads, kv_head, first, bk, pad);
-        pack_head(f->v, a->hp, a, a->v, a->kv_heads, kv_head, first, bk, pad);
-        pack_head_panels(f->k_panels, KEYS, f->k, a->hp, pad);
-        const int64_t touched = cti_min_i64(BK_PAD, pad + CTI_HR);
+        pack_keys(a, kv_head, first, bk, f);
+        const int64_t touched = cti_min_i64(BK_PAD, cti_round_up(bk, CTI_AR) + 2 * CTI_HR);
         memset(f->dk, 0, (size_t)(touched * a->hp) * sizeof(float));
         memset(f->dv, 0, (size_t)(touched * a->hp) * sizeof(float));
         for (int64_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
@@ -330,6 +378,7 @@ static void bwd_run(void *ctx, int64_t begin, int64_t end, int thread)
     const attn *a = r->a;
     bwd_task t = {.a = a, .d_o = r->d_o, .o = r->o, .lse = r->lse, .out = r->apart ? r->out : NULL, .sums = r->sums};
     t.f = bwd_cut(a, r->scratch + (size_t)thread * bwd_floats(a));
+    attn_tiles_begin();
     for (int64_t i = begin; i < end; i++) {
         const int64_t first = r->apart ? i / a->kv_heads : 0, last = r->apart ? first + 1 : a->n_segments;
         for (int64_t s = first; s < last; s++) {
@@ -337,6 +386,7 @@ static void bwd_run(void *ctx, int64_t begin, int64_t end, int thread)
             bwd_segment(&t, i % a->kv_heads);
         }
     }
+    attn_tiles_end();
 }
 
 static ct_status backward(const char *op, const ct_launch *launch, bool by_ends, ct_err *err)
