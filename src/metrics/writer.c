@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/str.h"
 
-enum { FIRST_RESERVE = 1 << 16 };
+enum { FIRST_RESERVE = 1 << 18 }; /* more than the fastest steps add before the thread comes: no step allocates */
 
 struct cti_writer_file {
     cti_writer *writer;

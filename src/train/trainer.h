@@ -35,6 +35,7 @@
 #include "train/validate.h"
 
 #define CTI_HOST_REST_BYTES ((int64_t)6 << 20) /* code and tables that the first step touches, the loader's and the writer's thread: as measured (cli.memory) */
+#define CTI_HOST_RANKS_BYTES ((int64_t)2 << 20) /* where there are several: the engine's buffers and threads, as measured there */
 
 typedef struct cti_trainer_options {
     const ct_alloc *alloc;

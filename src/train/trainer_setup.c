@@ -330,7 +330,7 @@ static ct_status make_batches(cti_trainer *t, ct_err *err)
 static void log_host_memory(const cti_trainer *t)
 {
     char program[32], batches[32], corpus[32], all[32];
-    const int64_t beside = t->host_bytes + cti_trainer_loader_bytes(t) + CTI_HOST_REST_BYTES;
+    const int64_t beside = t->host_bytes + cti_trainer_loader_bytes(t) + CTI_HOST_REST_BYTES + (t->mesh.world_size > 1 ? CTI_HOST_RANKS_BYTES : 0);
     CT_INFO(t->log, "Host memory beside it: program, graph and tokenizer %s, batches %s, corpus %s (read piece by piece); the process takes some %s",
             cti_format_bytes(t->host_bytes, program), cti_format_bytes(cti_trainer_loader_bytes(t), batches),
             cti_format_bytes(ct_sources_size_bytes(&t->sources), corpus), cti_format_bytes(t->engine->plan->total_bytes + beside, all));

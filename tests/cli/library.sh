@@ -40,7 +40,7 @@ for f in ct_run_open ct_run_step ct_run_close ct_registry_add_override ct_op_res
     grep -q " $f@" all || fail "$f is not exported"
 done
 
-settings=(--module llama3 --config llama3_debugmodel --training.steps 3 --training.local-batch-size 2 --training.seq-len 64 --debug.seed 5 --lr-scheduler.warmup-steps 1)
+settings=(--module llama3 --config llama3_debugmodel --training.steps 3 --training.local-batch-size 2 --training.seq-len 64 --training.mixed-precision-param float32 --debug.seed 5 --lr-scheduler.warmup-steps 1)
 losses() { sed -nE 's/.*step:? +([0-9]+).*loss:? +([0-9.]+).*grad(ient)?[_ ]norm:? +([0-9.]+).*/\1 \2 \4/p' "$1"; }
 "$build/bin/ctitan" train "${settings[@]}" --metrics.log-freq 1 --metrics.disable-color-printing --dump-folder a 2>log || fail "train"
 losses log >want

@@ -81,6 +81,9 @@ static const attn_shape ATTENTION[] = {
     {300, 300, 1, 1, 16, 0, true, false, {{0, 300, 0, 300}, {-1}}},
     {4, 600, 2, 2, 64, 0, true, false, {{0, 4, 0, 600}, {-1}}},
     {290, 290, 1, 1, 80, 100, true, false, {{0, 290, 0, 290}, {-1}}},
+    {600, 600, 1, 1, 16, 0, true, false, {{0, 600, 0, 600}, {-1}}},
+    {70, 90, 3, 1, 48, 33, true, false, {{0, 20, 0, 40}, {20, 50, 40, 50}, {-1}}},
+    {35, 35, 2, 1, 128, 0, true, true, {{0, 35, 0, 35}, {-1}}},
 };
 
 static int32_t segment_count(const attn_shape *s)
@@ -139,6 +142,25 @@ static void attention_borders(void **state)
         (void)op_add_data(&bwd, CT_DTYPE_F32, false, o.out[1].data, o.out[1].ndim, o.out[1].dims);
         add_segments(&bwd, s);
         check(&bwd);
+        ct_arena_destroy(&arena);
+    }
+}
+
+/* Scores so large that a rounding of theirs is more than a unit of the exponent: the largest of a row takes all. */
+static void attention_of_large_scores(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof FLOATS / sizeof FLOATS[0]; i++) {
+        const ct_attrs_sdpa attrs = {.scale = 0.25, .causal = true};
+        ct_arena *arena = arena_new();
+        op_case c = op_case_begin(arena, 350 + i, CT_OP_sdpa, FLOATS[i], &attrs);
+        (void)op_add_f(&c, 1e6, OP_DIMS(20, 2, 16));
+        (void)op_add_f(&c, 1e6, OP_DIMS(20, 2, 16));
+        (void)op_add_f(&c, 1.0, OP_DIMS(20, 2, 16));
+        const int32_t table[1][4] = {{0, 20, 0, 20}};
+        (void)op_add_data(&c, CT_DTYPE_I32, false, table, OP_DIMS(1, 4));
+        (void)op_add_i32(&c, 1);
+        check(&c);
         ct_arena_destroy(&arena);
     }
 }
@@ -321,7 +343,8 @@ static void past_the_caches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matmul_tiles), cmocka_unit_test(attention_borders), cmocka_unit_test(loss_chunks),
+        cmocka_unit_test(matmul_tiles), cmocka_unit_test(attention_borders),
+        cmocka_unit_test(attention_of_large_scores), cmocka_unit_test(loss_chunks),
         cmocka_unit_test(pointwise_tails), cmocka_unit_test(norm_rows), cmocka_unit_test(small_norms), cmocka_unit_test(split_rows), cmocka_unit_test(past_the_caches), cmocka_unit_test(embedding_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

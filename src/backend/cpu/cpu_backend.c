@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU backend's device: the choice of the instruction-set level, memory in huge pages, and facts. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,13 +42,21 @@ static bool has_slow_dots(void)
     return __builtin_cpu_is("intel") && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AVX512_FP16) != 0;
 }
 
-/* AMX's bf16 tiles, and the kernel's leave to use their 8 KiB of registers, which holds for all threads of the process. */
+/* AMX's bf16 tiles, and the kernel's leave to use their 8 KiB of registers, which holds for all threads of the process. Asked for once: a
+ * thread with a small signal stack, which such registers do not fit on, has it refused, and must not change the level of a run. */
 static bool has_amx(void)
 {
+    static _Atomic int known; /* 0: not asked yet, 1: no, 2: yes */
+    if (known != 0) {
+        return known == 2;
+    }
     enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
     unsigned a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AMX_BF16) && (d & AMX_TILE) &&
-           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+    const bool has = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AMX_BF16) && (d & AMX_TILE) &&
+                     syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+    int unknown = 0;
+    (void)atomic_compare_exchange_strong(&known, &unknown, has ? 2 : 1); /* the first answer stays */
+    return known == 2;
 }
 #endif
 

@@ -23,7 +23,8 @@ target_compile_definitions(${target} PRIVATE ${CTI_CPU_DEFINITIONS})
 foreach(level ${CTI_CPU_LEVELS})
   add_library(ct_backend_cpu_${level} OBJECT ${CTI_CPU_KERNELS})
   target_link_libraries(ct_backend_cpu_${level} PRIVATE ct_flags)
-  target_compile_definitions(ct_backend_cpu_${level} PRIVATE CTI_CPU_ISA=${level} ${CTI_CPU_DEFINITIONS})
+  target_compile_definitions(ct_backend_cpu_${level} PRIVATE CTI_CPU_ISA=${level} ${CTI_CPU_DEFINITIONS}
+    $<$<STREQUAL:${level},v4amx>:CTI_CPU_WANTS_AMX>)
   # Kernels are optimised in debug builds too: nothing else of them is usable.
   target_compile_options(ct_backend_cpu_${level} PRIVATE -O3 ${CTI_CPU_FLAGS_${level}} -Wno-psabi
     ${CTI_CPU_INTRINSICS} "SHELL:-include ${CMAKE_SOURCE_DIR}/src/base/banned.h")

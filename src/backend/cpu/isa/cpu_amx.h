@@ -15,18 +15,30 @@
 #if defined(CTI_CPU_AMX_MODEL)
 #define CTI_HAS_AMX 1
 #define CTI_USE_AMX 0
-#elif defined(__AMX_BF16__) && !defined(CTI_CPU_BF16_MODEL)
+#elif (defined(__AMX_BF16__) || defined(__AMXBF16__)) && !defined(CTI_CPU_BF16_MODEL) /* clang before 17 has the second name */
 #define CTI_HAS_AMX 1
 #define CTI_USE_AMX 1
 #else
 #define CTI_HAS_AMX 0
 #define CTI_USE_AMX 0
 #endif
+#if defined(CTI_CPU_AMX_MODEL) && !defined(CTI_CPU_BF16_MODEL)
+#error "the plain form of tiles is made of that of dot products"
+#endif
+#if defined(CTI_CPU_WANTS_AMX) && !CTI_HAS_AMX
+#error "this level is for AMX, which the compiler does not offer under a name known here"
+#endif
 
 #if CTI_USE_AMX
 
+/* gcc does not know that these two read memory. */
+#define AMX_MEMORY_IS_READ __asm__ volatile("" ::: "memory")
 #define amx_zero(t) _tile_zero(t)
-#define amx_load(t, p, stride_bytes) _tile_loadd(t, p, stride_bytes)
+#define amx_load(t, p, stride_bytes)                                                                                 \
+    do {                                                                                                             \
+        AMX_MEMORY_IS_READ;                                                                                          \
+        _tile_loadd(t, p, stride_bytes);                                                                             \
+    } while (0)
 #define amx_store(t, p, stride_bytes) _tile_stored(t, p, stride_bytes)
 #define amx_dp(c, a, b) _tile_dpbf16ps(c, a, b)
 
@@ -42,6 +54,7 @@ CTI_INLINE void amx_begin(void)
         config.row_bytes[t] = 64;
         config.rows[t] = 16;
     }
+    AMX_MEMORY_IS_READ;
     _tile_loadconfig(&config);
 }
 CTI_INLINE void amx_end(void)

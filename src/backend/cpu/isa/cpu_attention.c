@@ -270,7 +270,7 @@ static void fwd_task(void *ctx, int64_t begin, int64_t end, int thread)
     const fwd_tasks *r = ctx;
     const attn *a = r->a;
     const fwd_scratch f = fwd_cut(a, r->scratch + (size_t)thread * fwd_floats(a));
-    attn_tiles_begin();
+    attn_tiles_begin(f.tiles);
     for (int64_t t = begin; t < end; t++) {
         int64_t run = t / a->heads;
         for (int64_t i = 0; i < a->n_segments; i++) {
@@ -288,7 +288,7 @@ static void fwd_task(void *ctx, int64_t begin, int64_t end, int thread)
             break;
         }
     }
-    attn_tiles_end();
+    attn_tiles_end(f.tiles);
 }
 
 static ct_status forward(const char *op, const ct_launch *launch, bool by_ends, ct_err *err)

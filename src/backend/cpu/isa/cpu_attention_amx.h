@@ -2,8 +2,9 @@
 /* Attention of bf16 on AMX's tiles, for cpu_attention.c and cpu_attention_grad.c.
  *
  * Products of operands are exact, for they are bf16. Weights, and what the gradient makes of them, are f32 numbers: each goes into the tiles
- * as the sum of two bf16 numbers, |x - h - l| <= 2^-15 |x|: h is rounded, l cut off. Queries lie in the lanes, as elsewhere; what is summed
- * over is cut into 32s from the start of a key block, or of a block of queries, and what is missing is zero. */
+ * as the sum of two bf16 numbers, |x - h - l| < 2^-16 |x| + 2^-126: h is rounded (from 255.5 * 2^120 on it is infinite), l cut off, in two
+ * products. Queries lie in the lanes, as elsewhere; what is summed over is cut into 32s from the start of a key block, or of a block of
+ * queries, and what is missing is zero. */
 #ifndef CTI_BACKEND_CPU_ISA_CPU_ATTENTION_AMX_H
 #define CTI_BACKEND_CPU_ISA_CPU_ATTENTION_AMX_H
 
@@ -14,9 +15,11 @@
 #if CTI_USE_AMX
 
 enum {
-    AT = 16, /* rows of a tile, and its words or f32 a row */
-    AK = 32  /* terms of a product of tiles */
+    AT = 16,     /* rows of a tile, and its words or f32 a row */
+    AK = 32,     /* terms of a product of tiles */
+    QUERIES = 64 /* a block's queries, up to whole terms of a product of tiles */
 };
+_Static_assert(CTI_VL == AT && CTI_AC == AK && CTI_ANQ <= QUERIES && QUERIES % AK == 0, "lanes and chunks are those of tiles");
 
 /* bf16 operands, head dims of whole tiles, and a scale that keeps the order of scores. */
 CTI_INLINE bool attn_on_tiles(const attn *a)
@@ -172,16 +175,28 @@ CTI_INLINE vi16 pair_of(vf first, vf second)
     return (vi16)(((vu)first >> 16) | ((vu)second & 0xffff0000u));
 }
 
-#define attn_tiles_begin amx_begin
-#define attn_tiles_end amx_end
+CTI_INLINE void attn_tiles_begin(const void *tiles)
+{
+    if (tiles) {
+        amx_begin();
+    }
+}
+CTI_INLINE void attn_tiles_end(const void *tiles)
+{
+    if (tiles) {
+        amx_end();
+    }
+}
 
 #else
 
-CTI_INLINE void attn_tiles_begin(void)
+CTI_INLINE void attn_tiles_begin(const void *tiles)
 {
+    (void)tiles;
 }
-CTI_INLINE void attn_tiles_end(void)
+CTI_INLINE void attn_tiles_end(const void *tiles)
 {
+    (void)tiles;
 }
 
 #endif

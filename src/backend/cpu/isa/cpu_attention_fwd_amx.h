@@ -53,7 +53,7 @@ CTI_INLINE void softmax_tiles(const int nv, const float *s, int64_t j0, int64_t 
         for (int i = 0; i < 2; i++) {
             CTI_UNROLL
             for (int v = 0; v < nv; v++) {
-                e[i][v] = v_fma(v_load(s + ((j + i) * nv + v) * CTI_VL), c, -shift[v]);
+                e[i][v] = v_load(s + ((j + i) * nv + v) * CTI_VL) * c - shift[v]; /* rounded as shift was: 0 at the top, however large */
             }
             v_exp2_negs(nv, e[i]);
         }

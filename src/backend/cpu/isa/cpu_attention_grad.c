@@ -32,8 +32,7 @@ typedef struct bwd_sums {
 CTI_INLINE int64_t bwd_tiles_floats(const attn *a)
 {
 #if CTI_USE_AMX
-    const int64_t queries = 64, words = tile_h(a) * (2 * KEYS + 2 * CTI_ANQ + queries) + a->hp * (KEYS + 2 * queries) +
-                            CTI_AC * (4 * queries + 2 * CTI_ANQ);
+    const int64_t words = tile_h(a) * (2 * KEYS + 2 * CTI_ANQ + QUERIES) + a->hp * (KEYS + 2 * QUERIES) + CTI_AC * (4 * QUERIES + 2 * CTI_ANQ);
     return attn_on_tiles(a) ? 2 * CTI_AC * CTI_ANQ + words / 2 : 0;
 #else
     (void)a;
@@ -378,7 +377,7 @@ static void bwd_run(void *ctx, int64_t begin, int64_t end, int thread)
     const attn *a = r->a;
     bwd_task t = {.a = a, .d_o = r->d_o, .o = r->o, .lse = r->lse, .out = r->apart ? r->out : NULL, .sums = r->sums};
     t.f = bwd_cut(a, r->scratch + (size_t)thread * bwd_floats(a));
-    attn_tiles_begin();
+    attn_tiles_begin(t.f.tiles);
     for (int64_t i = begin; i < end; i++) {
         const int64_t first = r->apart ? i / a->kv_heads : 0, last = r->apart ? first + 1 : a->n_segments;
         for (int64_t s = first; s < last; s++) {
@@ -386,7 +385,7 @@ static void bwd_run(void *ctx, int64_t begin, int64_t end, int thread)
             bwd_segment(&t, i % a->kv_heads);
         }
     }
-    attn_tiles_end();
+    attn_tiles_end(t.f.tiles);
 }
 
 static ct_status backward(const char *op, const ct_launch *launch, bool by_ends, ct_err *err)

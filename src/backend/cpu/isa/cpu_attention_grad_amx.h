@@ -3,8 +3,6 @@
 #ifndef CTI_BACKEND_CPU_ISA_CPU_ATTENTION_GRAD_AMX_H
 #define CTI_BACKEND_CPU_ISA_CPU_ATTENTION_GRAD_AMX_H
 
-enum { QUERIES = 64 }; /* a block's queries, up to whole terms of a product of tiles */
-
 /* bwd_scratch's `tiles`, cut. Weights and ds have an upper and a lower part. */
 typedef struct bwd_tiles {
     uint16_t *k, *v;            /* [KEYS][tile_h] */

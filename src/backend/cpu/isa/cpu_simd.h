@@ -321,7 +321,7 @@ CTI_INLINE void v_store_part(float *p, int64_t n, vf v)
     }
 }
 
-/* n elements, often few: without a call. */
+/* n elements, often few: vector by vector. */
 CTI_INLINE void v_copy(float *dst, const float *src, int64_t n)
 {
     int64_t i = 0;
