@@ -6,7 +6,7 @@
  * One row a kernel. Products: the FMA peak (bf16: the dot product's, where the level has one); what is fused to them is not counted.
  * Attention and cross-entropy: the time of their multiply-adds and that of their exponentials added, since both need the same units;
  * a pair of query and key that the mask hides counts for neither. All else: each operand once at the rate of a copy (at that of
- * reading where next to nothing is written), with operands of 128 MiB and more together, so that no cache holds them.
+ * reading where next to nothing is written), with operands of 128 MiB and more together, which most caches do not hold.
  * Threads: OMP_NUM_THREADS; level: CTITAN_CPU_ISA. */
 #include <stdio.h>
 #include <string.h>
