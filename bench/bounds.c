@@ -16,7 +16,6 @@
 #include "base/pool.h"
 #include "bench.h"
 
-
 enum { UKR, CACHED, FROM_MEMORY, N_STAGES };
 
 /* A product and its operands: set 0 for the caches, the others one after the other. */

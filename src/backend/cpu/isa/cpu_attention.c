@@ -20,7 +20,7 @@ typedef struct fwd_scratch {
     float *q;      /* per block of queries [h][lanes] */
     float *o;      /* per block of queries [hp][lanes] */
     float *m, *l;  /* [RUN] running max and sum */
-    uint16_t *tiles; /* NULL, or buffers of cpu_attention_fwd_amx.h */
+    uint16_t *tiles; /* NULL, or buffers of cpu_attention_fwd_amx.h in place of k, v and q */
 } fwd_scratch;
 
 /* Floats of cpu_attention_fwd_amx.h's buffers. */
@@ -36,21 +36,26 @@ CTI_INLINE int64_t fwd_tiles_floats(const attn *a)
 
 static size_t fwd_floats(const attn *a)
 {
-    return (size_t)(3 * KEYS * a->hp + KEYS * CTI_ANQ + RUN * (a->h + a->hp) + 2 * RUN + fwd_tiles_floats(a));
+    const int64_t tiles = fwd_tiles_floats(a), plain = 2 * KEYS * a->hp + RUN * a->h;
+    return (size_t)(KEYS * (a->hp + CTI_ANQ) + RUN * (a->hp + 2) + (tiles > 0 ? tiles : plain));
 }
 
 static fwd_scratch fwd_cut(const attn *a, float *p)
 {
-    fwd_scratch f;
-    f.k = p;
-    f.v = f.k + KEYS * a->hp;
-    f.rows = f.v + KEYS * a->hp;
+    fwd_scratch f = {0};
+    f.rows = p;
     f.s = f.rows + KEYS * a->hp;
     f.o = f.s + KEYS * CTI_ANQ;
     f.m = f.o + RUN * a->hp;
     f.l = f.m + RUN;
-    f.q = f.l + RUN;
-    f.tiles = fwd_tiles_floats(a) > 0 ? (uint16_t *)(void *)(f.q + RUN * a->h) : NULL;
+    float *rest = f.l + RUN;
+    if (fwd_tiles_floats(a) > 0) {
+        f.tiles = (uint16_t *)(void *)rest;
+        return f;
+    }
+    f.k = rest;
+    f.v = f.k + KEYS * a->hp;
+    f.q = f.v + KEYS * a->hp;
     return f;
 }
 

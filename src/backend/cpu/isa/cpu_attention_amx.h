@@ -107,7 +107,8 @@ CTI_INLINE void tile_lanes(const int nv, int64_t ld, const uint16_t *rows, const
 }
 
 /* c[16 rows][nv vectors] += sum over n of rows [16][n], `len` apart, times words of lanes [n / 2][nv * 16], in two parts. */
-CTI_INLINE void tile_add_lanes(const int nv, int64_t n, const uint16_t *rows, int64_t len, const uint16_t *high, const uint16_t *low, float *c)
+CTI_INLINE void tile_add_lanes(const int nv, int64_t n, const uint16_t *rows, int64_t len, const uint16_t *high, const uint16_t *low,
+                               float *c)
 {
     const int64_t row = nv * 64;
     amx_load(0, c, row);

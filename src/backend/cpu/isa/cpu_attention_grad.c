@@ -17,7 +17,7 @@ typedef struct bwd_scratch {
     float *dk, *dv;          /* [BK_PAD][hp] */
     float *dq, *dq_lanes;    /* [queries][hp], [hp][lanes] */
     float *p, *ds;           /* [CTI_AC][lanes] */
-    float *tiles;            /* NULL, or buffers of cpu_attention_grad_amx.h */
+    float *tiles;            /* NULL, or buffers of cpu_attention_grad_amx.h in place of all but dq, dk, dv */
 } bwd_scratch;
 
 /* Sums in f32 that the outputs are rounded from; dq and dk lack their factor `scale`. */
@@ -32,7 +32,8 @@ typedef struct bwd_sums {
 CTI_INLINE int64_t bwd_tiles_floats(const attn *a)
 {
 #if CTI_USE_AMX
-    const int64_t words = tile_h(a) * (2 * KEYS + 2 * CTI_ANQ + QUERIES) + a->hp * (KEYS + 2 * QUERIES) + CTI_AC * (4 * QUERIES + 2 * CTI_ANQ);
+    const int64_t words = tile_h(a) * (2 * KEYS + 2 * CTI_ANQ + QUERIES) + a->hp * (KEYS + 2 * QUERIES) +
+                          CTI_AC * (4 * QUERIES + 2 * CTI_ANQ);
     return attn_on_tiles(a) ? 2 * CTI_AC * CTI_ANQ + words / 2 : 0;
 #else
     (void)a;
@@ -42,26 +43,31 @@ CTI_INLINE int64_t bwd_tiles_floats(const attn *a)
 
 static size_t bwd_floats(const attn *a)
 {
-    return (size_t)(bwd_tiles_floats(a) + 2 * a->h * CTI_ANQ + a->hp * (3 * KEYS + 4 * CTI_ANQ + 2 * BK_PAD) + 2 * CTI_AC * CTI_ANQ);
+    const int64_t tiles = bwd_tiles_floats(a), plain = 2 * a->h * CTI_ANQ + a->hp * (3 * KEYS + 2 * CTI_ANQ) + 2 * CTI_AC * CTI_ANQ;
+    return (size_t)(2 * a->hp * (CTI_ANQ + BK_PAD) + (tiles > 0 ? tiles : plain));
 }
 
 static bwd_scratch bwd_cut(const attn *a, float *p)
 {
-    bwd_scratch f;
-    f.p = p;
+    bwd_scratch f = {0};
+    f.dq = p;
+    f.dq_lanes = f.dq + CTI_ANQ * a->hp;
+    f.dk = f.dq_lanes + CTI_ANQ * a->hp;
+    f.dv = f.dk + BK_PAD * a->hp;
+    float *rest = f.dv + BK_PAD * a->hp;
+    if (bwd_tiles_floats(a) > 0) {
+        f.tiles = rest;
+        return f;
+    }
+    f.p = rest;
     f.ds = f.p + CTI_AC * CTI_ANQ;
     f.k = f.ds + CTI_AC * CTI_ANQ;
     f.v = f.k + KEYS * a->hp;
     f.k_panels = f.v + KEYS * a->hp;
     f.q_rows = f.k_panels + KEYS * a->hp;
     f.do_rows = f.q_rows + CTI_ANQ * a->hp;
-    f.dq = f.do_rows + CTI_ANQ * a->hp;
-    f.dq_lanes = f.dq + CTI_ANQ * a->hp;
-    f.dk = f.dq_lanes + CTI_ANQ * a->hp;
-    f.dv = f.dk + BK_PAD * a->hp;
-    f.q = f.dv + BK_PAD * a->hp;
+    f.q = f.do_rows + CTI_ANQ * a->hp;
     f.d_o = f.q + CTI_ANQ * a->h;
-    f.tiles = bwd_tiles_floats(a) > 0 ? f.d_o + CTI_ANQ * a->h : NULL;
     return f;
 }
 

@@ -39,7 +39,8 @@ static bwd_tiles bwd_tiles_of(const attn *a, float *p)
 }
 
 /* From scores and dp of 32 keys, the first of which is key j of the block, to weights and ds. */
-CTI_INLINE void grad_tiles(const int nv, const attn_view *w, int64_t j, float factor, const float *lse, const float *delta, const bwd_tiles *t)
+CTI_INLINE void grad_tiles(const int nv, const attn_view *w, int64_t j, float factor, const float *lse, const float *delta,
+                           const bwd_tiles *t)
 {
     const vf c = v_set1(factor);
     for (int64_t i = 0; i < CTI_AC; i += 2) {
@@ -78,7 +79,8 @@ CTI_INLINE void grad_tiles(const int nv, const attn_view *w, int64_t j, float fa
 }
 
 /* Queries [token, token + nq) of one head and their d_o, packed; as many rows as `lanes`, zeros up to QUERIES. */
-static void pack_query_tiles(const attn *a, const ct_tensor *d_o, int64_t head, int64_t token, int64_t nq, int64_t lanes, const bwd_tiles *t)
+static void pack_query_tiles(const attn *a, const ct_tensor *d_o, int64_t head, int64_t token, int64_t nq, int64_t lanes,
+                             const bwd_tiles *t)
 {
     const int64_t ld = tile_h(a);
     pack_tile_rows(t->rows, ld, a, a->q, a->heads, head, token, nq, QUERIES);

@@ -14,8 +14,8 @@ double CTI_CPU_FN(dot_loop)(int64_t n);
 bool CTI_CPU_FN(gemm_is_bf16)(const cti_cpu_gemm *g);
 
 /* y = a b (+ c0), as gemm(); y may be f32 or bf16. k is cut into blocks of one size, at most 512; a block's sum starts from zero
- * and adds pair by pair, on AMX 32 by 32 (what is missing at the end is zero), blocks are added in order, after c0, all in f32; a bf16 y is rounded
- * once, at the end. No element's sum depends on how the output is tiled, so neither on the number of threads.
+ * and adds pair by pair, on AMX 32 by 32 (what is missing at the end is zero), blocks are added in order, after c0, all in f32; a
+ * bf16 y is rounded once, at the end. No element's sum depends on how the output is tiled, so neither on the number of threads.
  * scratch_bytes of at least gemm_bf16_scratch_bytes(1); threads share the tiles where it is enough for all of the pool's. */
 void CTI_CPU_FN(gemm_bf16)(const cti_cpu_gemm *g, void *scratch, size_t scratch_bytes);
 size_t CTI_CPU_FN(gemm_bf16_scratch_bytes)(int n_threads);

@@ -19,7 +19,8 @@ static void pack_a_columns(uint16_t *dst, const cti_cpu_mat *a, int64_t rows, in
         for (int64_t i = 0; i < m; i += TILE) {
             vi16 words[TILE]; /* of two neighbours along k, 16 rows of A each */
             for (int64_t p = 0; p < TILE; p++) {
-                const int64_t x = k + 2 * p, first = (k0 + x) * a->col + i0 + i, next = x + 1 < kc ? a->col : 0, n = cti_min_i64(TILE, m - i);
+                const int64_t x = k + 2 * p, first = (k0 + x) * a->col + i0 + i, next = x + 1 < kc ? a->col : 0;
+                const int64_t n = cti_min_i64(TILE, m - i);
                 if (x >= kc) {
                     words[p] = (vi16){0};
                 } else if (a->dtype == CT_DTYPE_F32) {

@@ -6,7 +6,8 @@
 
 #include "backend/cpu/isa/cpu_tile_bf16.h"
 
-/* A whose columns are contiguous, as A_PANEL. Vectors are stored whole: the two words too many are overwritten by the next pair, or lie behind the last one. */
+/* A whose columns are contiguous, as A_PANEL. Vectors are stored whole: the two words too many are overwritten by the next pair, or lie
+ * behind the last one. */
 static void pack_a_columns(uint16_t *dst, const cti_cpu_mat *a, int64_t rows, int64_t i0, int64_t m, int64_t k0, int64_t kc)
 {
     for (int64_t k = 0; k < kc; k += 2) {
