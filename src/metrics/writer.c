@@ -15,7 +15,10 @@
 #include "base/file.h"
 #include "base/str.h"
 
-enum { FIRST_RESERVE = 1 << 18 }; /* more than the fastest steps add before the thread comes: no step allocates */
+enum {
+    FIRST_RESERVE = 1 << 17, /* of each buffer, touched when the file is opened: no step allocates or takes a page fault */
+    ENOUGH = FIRST_RESERVE / 4 /* bytes for which the thread comes before its time */
+};
 
 struct cti_writer_file {
     cti_writer *writer;
@@ -35,7 +38,7 @@ struct cti_writer {
     pthread_t thread;
     cti_writer_file *files[CTI_WRITER_MAX_FILES]; /* owns */
     int n_files;
-    bool has_work, is_idle, is_hurried, is_closing, has_warned;
+    bool has_work, has_enough, is_idle, is_hurried, is_closing, has_warned;
 };
 
 void cti_writer_warn(cti_writer *w, const char *why)
@@ -90,7 +93,7 @@ static void gather(cti_writer *w)
     until.tv_nsec += CTI_WRITER_DELAY_MS * 1000000L;
     until.tv_sec += until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
-    while (!w->is_closing && !w->is_hurried && pthread_cond_timedwait(&w->changed, &w->lock, &until) == 0) {
+    while (!w->is_closing && !w->is_hurried && !w->has_enough && pthread_cond_timedwait(&w->changed, &w->lock, &until) == 0) {
     }
 }
 
@@ -108,7 +111,7 @@ static void *run(void *arg)
             break;
         }
         gather(w);
-        w->has_work = false;
+        w->has_work = w->has_enough = false;
         const int n_files = w->n_files;
         for (int i = 0; i < n_files; i++) {
             const cti_str taken = w->files[i]->taken;
@@ -215,6 +218,9 @@ static ct_status open_file(cti_writer *w, const char *path, cti_writer_file **ou
             st = CT_FAIL(err, CT_ERR_IO, "'%s' cannot be opened: %s", path, strerror_r(errno, buf, sizeof buf));
         } else if (!cti_str_reserve(&f->waiting, FIRST_RESERVE) || !cti_str_reserve(&f->taken, FIRST_RESERVE)) {
             st = CT_FAIL(err, CT_ERR_MEMORY, "no memory for what is written to '%s'", path);
+        } else {
+            memset(f->waiting.data, 0, FIRST_RESERVE);
+            memset(f->taken.data, 0, FIRST_RESERVE);
         }
     }
     ct_alloc_free(w->alloc, folder);
@@ -258,7 +264,8 @@ void cti_writer_add(cti_writer_file *f, const void *bytes, size_t size)
             is_behind = f->waiting.failed;
         }
         w->has_work = true;
-        if (w->is_idle) {
+        if (w->is_idle || (!w->has_enough && f->waiting.len > ENOUGH)) {
+            w->has_enough = w->has_enough || f->waiting.len > ENOUGH;
             w->is_idle = false;
             (void)pthread_cond_signal(&w->changed);
         }
