@@ -116,12 +116,14 @@ static float flush(float x)
     return fabsf(x) < FLT_MIN ? copysignf(0.0f, x) : x;
 }
 
+#if !CTI_HAS_AMX
 /* A pair's product added as the instruction's description says. */
-__attribute__((unused)) static float dot(float sum, float a0, float a1, float b0, float b1)
+static float dot(float sum, float a0, float a1, float b0, float b1)
 {
     sum = flush(fmaf(flush(a1), flush(b1), flush(sum)));
     return flush(fmaf(flush(a0), flush(b0), sum));
 }
+#endif
 
 static uint16_t round_bf16(float x)
 {

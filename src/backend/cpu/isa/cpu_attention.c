@@ -105,6 +105,10 @@ CTI_INLINE void softmax_lanes(const int nv, float *s, int64_t j0, int64_t j1, fl
     }
 }
 
+#if CTI_USE_AMX
+#include "backend/cpu/isa/cpu_attention_fwd_amx.h"
+#endif
+
 /* Block of queries [i0, i0 + n) of the run against the packed key block [k0, k0 + bk) of the segment. */
 CTI_INLINE void fwd_block(const int nv, const attn *a, const attn_segment *seg, const fwd_scratch *f, int64_t first, int64_t i0, int64_t n,
                           int64_t k0, int64_t bk, attn_ahead *next)
@@ -114,6 +118,12 @@ CTI_INLINE void fwd_block(const int nv, const attn *a, const attn_segment *seg, 
     if (w.all_lo >= w.all_hi) {
         return;
     }
+#if CTI_USE_AMX
+    if (f->tiles) {
+        fwd_tiles_block(nv, a, f, i0, &w, next);
+        return;
+    }
+#endif
     const int64_t j0 = w.all_lo / CTI_AR * CTI_AR, j1 = cti_round_up(w.all_hi, CTI_AR);
     const float *q = f->q + i0 * a->h;
     float *o = f->o + i0 * a->hp;
@@ -128,30 +138,11 @@ CTI_INLINE void fwd_block(const int nv, const attn *a, const attn_segment *seg, 
     }
 }
 
-#if CTI_USE_AMX
-#include "backend/cpu/isa/cpu_attention_fwd_amx.h"
-#endif
-
 static void fwd_blocks(const attn *a, const attn_segment *seg, const fwd_scratch *f, int64_t first, int64_t n, int64_t k0, int64_t bk,
                        attn_ahead *next)
 {
     for (int64_t i = 0; i < n; i += CTI_ANQ) {
         const int64_t ni = cti_min_i64(CTI_ANQ, n - i);
-#if CTI_USE_AMX
-        if (f->tiles) {
-            switch (attn_vectors(ni)) {
-            case 1:
-                fwd_tiles_block(1, a, seg, f, first, i, ni, k0, bk, next);
-                break;
-            case 2:
-                fwd_tiles_block(2, a, seg, f, first, i, ni, k0, bk, next);
-                break;
-            default:
-                fwd_tiles_block(3, a, seg, f, first, i, ni, k0, bk, next);
-            }
-            continue;
-        }
-#endif
         switch (attn_vectors(ni)) {
         case 1:
             fwd_block(1, a, seg, f, first, i, ni, k0, bk, next);

@@ -78,24 +78,18 @@ CTI_INLINE void softmax_tiles(const int nv, const float *s, int64_t j0, int64_t 
     }
 }
 
-/* fwd_block() on tiles. */
-CTI_INLINE void fwd_tiles_block(const int nv, const attn *a, const attn_segment *seg, const fwd_scratch *f, int64_t first, int64_t i0,
-                                int64_t n, int64_t k0, int64_t bk, attn_ahead *next)
+/* The rest of fwd_block() on tiles: what queries from i0 on see is in w. */
+CTI_INLINE void fwd_tiles_block(const int nv, const attn *a, const fwd_scratch *f, int64_t i0, const attn_view *w, attn_ahead *next)
 {
-    attn_view w;
-    attn_look(a, seg, first + i0, n, nv * CTI_VL, k0, bk, &w);
-    if (w.all_lo >= w.all_hi) {
-        return;
-    }
     const fwd_tiles t = fwd_tiles_of(a, f->tiles);
-    const int64_t j0 = w.all_lo / AK * AK, j1 = cti_round_up(w.all_hi, AK), ld = tile_h(a);
+    const int64_t j0 = w->all_lo / AK * AK, j1 = cti_round_up(w->all_hi, AK), ld = tile_h(a);
     float *o = f->o + i0 * a->hp;
     for (int64_t j = j0; j < j1; j += AT) {
         look_ahead(next);
         look_ahead(next);
         tile_lanes(nv, ld, t.k + j * ld, t.q + i0 * ld, f->s + j * nv * CTI_VL);
     }
-    attn_mask(nv, f->s, &w, j0, j1);
+    attn_mask(nv, f->s, w, j0, j1);
     softmax_tiles(nv, f->s, j0, j1, a->scale * CTI_LOG2E, f->m + i0, f->l + i0, o, a->hp, &t);
     for (int64_t e = 0; e < a->hp; e += AT) {
         tile_add_lanes(nv, j1 - j0, t.v + e * KEYS + j0, KEYS, t.p[0], t.p[1], o + e * nv * CTI_VL);
