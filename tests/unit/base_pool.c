@@ -191,6 +191,9 @@ static void grandchild(void)
 static void forked_children_compute(void **state)
 {
     (void)state;
+#if defined(CT_EMULATED)
+    skip(); /* QEMU 7.2's user mode fails an assertion of its own where a child of a process with threads makes a thread */
+#endif
     cti_pool_set_threads(2);
     child_meets();
     in_child(child_meets);
