@@ -2,6 +2,7 @@
 /* rooms: backend/cpu backend/ref backend ops ir mesh base */
 /* Every op of the CPU backend, at every instruction-set level that this machine runs, in every dtype, against the reference. */
 #include "op/harness.h"
+#include "op/levels.h"
 
 #include "backend/cpu/cpu.h"
 #include "backend/ref/ref.h"
@@ -10,17 +11,17 @@ static void every_op_at_every_level(void **state)
 {
     (void)state;
     int n_levels = 0;
-    for (int level = 0; level < cti_cpu_level_count(); level++) {
-        const ct_backend *cpu = cti_cpu_backend_at(level);
+    for (int level = 0; level < level_count(); level++) {
+        const ct_backend *cpu = level_at(level);
         if (cpu == NULL) {
-            print_message("level %s: not run, this CPU has no such instructions\n", cti_cpu_level_name(level));
+            print_message("level %s: not run, this CPU has no such instructions\n", level_name(level));
             continue;
         }
         n_levels++;
         for (int32_t op = 0; op < CT_OP_COUNT; op++) {
             const int n = op_check_op(cpu, ct_backend_ref(), op, 17);
             if (cpu->kernels[op].run != NULL && n == 0) {
-                fail_msg("level %s: %s has no standard case", cti_cpu_level_name(level), ct_op_row(op)->name);
+                fail_msg("level %s: %s has no standard case", level_name(level), ct_op_row(op)->name);
             }
         }
     }

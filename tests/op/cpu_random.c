@@ -2,15 +2,14 @@
 /* rooms: backend/cpu backend/ref backend ops ir mesh base */
 /* The CPU backend's kernels at sizes that nobody chose (op/random.h), at every level, against the reference. What a run checks beside the values is
  * in op/harness.h. */
+#include "op/levels.h"
 #include "op/random.h"
-
-#include "backend/cpu/cpu.h"
 
 static void check(const op_case *c)
 {
-    for (int level = 0; level < cti_cpu_level_count(); level++) {
-        if (cti_cpu_backend_at(level) != NULL) {
-            op_compare(cti_cpu_backend_at(level), ct_backend_ref(), c);
+    for (int level = 0; level < level_count(); level++) {
+        if (level_at(level) != NULL) {
+            op_compare(level_at(level), ct_backend_ref(), c);
         }
     }
 }

@@ -3,6 +3,7 @@
 /* Shapes that reach every border inside the CPU backend's kernels (tiles, blocks of k, vector tails, rows split over tasks), at
  * every level, against the reference; and the same bits with 1, 2 and 3 threads. */
 #include "op/harness.h"
+#include "op/levels.h"
 
 #include "backend/cpu/cpu.h"
 #include "backend/ref/ref.h"
@@ -12,8 +13,8 @@
 static void check(const op_case *c)
 {
     const int threads = cti_pool_threads();
-    for (int level = 0; level < cti_cpu_level_count(); level++) {
-        const ct_backend *cpu = cti_cpu_backend_at(level);
+    for (int level = 0; level < level_count(); level++) {
+        const ct_backend *cpu = level_at(level);
         if (cpu == NULL) {
             continue;
         }
@@ -25,7 +26,7 @@ static void check(const op_case *c)
         for (int n = 2; n <= 3 && one.status == CT_OK; n++) {
             cti_pool_set_threads(n);
             op_execute_once(cpu, c, OP_NO_ALIAS, &other);
-            op_same_bits(cti_cpu_level_name(level), c, &one, &other, "with more threads");
+            op_same_bits(level_name(level), c, &one, &other, "with more threads");
         }
     }
     cti_pool_set_threads(threads);
@@ -332,9 +333,9 @@ static void past_the_caches(void **state)
     norm_rows(state);
     split_rows(state);
     embedding_rows(state);
-    for (int level = 0; level < cti_cpu_level_count(); level++) {
-        for (size_t i = 0; i < sizeof OPS / sizeof OPS[0] && cti_cpu_backend_at(level) != NULL; i++) {
-            assert_true(op_check_op(cti_cpu_backend_at(level), ct_backend_ref(), OPS[i], 31) > 0);
+    for (int level = 0; level < level_count(); level++) {
+        for (size_t i = 0; i < sizeof OPS / sizeof OPS[0] && level_at(level) != NULL; i++) {
+            assert_true(op_check_op(level_at(level), ct_backend_ref(), OPS[i], 31) > 0);
         }
     }
     cti_cpu_past_bytes = was;

@@ -26,7 +26,7 @@ typedef struct fwd_scratch {
 /* Floats of cpu_attention_fwd_amx.h's buffers. */
 CTI_INLINE int64_t fwd_tiles_floats(const attn *a)
 {
-#if CTI_USE_AMX
+#if CTI_HAS_AMX
     return attn_on_tiles(a) ? (KEYS * (2 * tile_h(a) + a->hp) + RUN * tile_h(a) + 2 * KEYS * CTI_ANQ) / 2 : 0;
 #else
     (void)a;
@@ -105,7 +105,7 @@ CTI_INLINE void softmax_lanes(const int nv, float *s, int64_t j0, int64_t j1, fl
     }
 }
 
-#if CTI_USE_AMX
+#if CTI_HAS_AMX
 #include "backend/cpu/isa/cpu_attention_fwd_amx.h"
 #endif
 
@@ -118,7 +118,7 @@ CTI_INLINE void fwd_block(const int nv, const attn *a, const attn_segment *seg, 
     if (w.all_lo >= w.all_hi) {
         return;
     }
-#if CTI_USE_AMX
+#if CTI_HAS_AMX
     if (f->tiles) {
         fwd_tiles_block(nv, a, f, i0, &w, next);
         return;
@@ -197,7 +197,7 @@ static attn_ahead look_where(const attn *a, const attn_segment *seg, int64_t hea
 
 static void pack_queries(const attn *a, const attn_segment *seg, int64_t head, int64_t first, int64_t n, const fwd_scratch *f)
 {
-#if CTI_USE_AMX
+#if CTI_HAS_AMX
     if (f->tiles) {
         const fwd_tiles t = fwd_tiles_of(a, f->tiles);
         pack_query_tiles(a, seg, head, first, n, &t);
@@ -212,7 +212,7 @@ static void pack_queries(const attn *a, const attn_segment *seg, int64_t head, i
 
 static void pack_keys(const attn *a, int64_t kv_head, int64_t key, int64_t bk, const fwd_scratch *f)
 {
-#if CTI_USE_AMX
+#if CTI_HAS_AMX
     if (f->tiles) {
         const fwd_tiles t = fwd_tiles_of(a, f->tiles);
         pack_key_tiles(a, kv_head, key, bk, &t);

@@ -50,7 +50,7 @@ CTI_INLINE void visible_keys(const attn *a, const attn_segment *s, int64_t i, in
 /* Queries lie in the lanes, keys in the rows: max, sum and mask of a softmax then go lane by lane, and what is done to a block of
  * scores is one loop over memory. A block of queries is up to CTI_AQ vectors wide; the micro-kernel makes CTI_AR rows at a time. */
 #define CTI_AQ 3
-#if CTI_VL == 16 || defined(__aarch64__)
+#if CTI_VL == 16 || CTI_HAS_NEON
 #define CTI_AR 8
 #else
 #define CTI_AR 4

@@ -12,7 +12,7 @@
 #include "backend/cpu/isa/cpu_attention.h"
 #include "backend/cpu/isa/cpu_pairs.h"
 
-#if CTI_USE_AMX
+#if CTI_HAS_AMX
 
 enum {
     AT = 16,     /* rows of a tile, and its words or f32 a row */

@@ -31,7 +31,7 @@ typedef struct bwd_sums {
 /* Floats of cpu_attention_grad_amx.h's buffers. */
 CTI_INLINE int64_t bwd_tiles_floats(const attn *a)
 {
-#if CTI_USE_AMX
+#if CTI_HAS_AMX
     const int64_t words = tile_h(a) * (2 * KEYS + 2 * CTI_ANQ + QUERIES) + a->hp * (KEYS + 2 * QUERIES) +
                           CTI_AC * (4 * QUERIES + 2 * CTI_ANQ);
     return attn_on_tiles(a) ? 2 * CTI_AC * CTI_ANQ + words / 2 : 0;
@@ -122,7 +122,7 @@ typedef struct bwd_task {
     attn_ahead next; /* what this head writes and what the next one reads */
 } bwd_task;
 
-#if CTI_USE_AMX
+#if CTI_HAS_AMX
 #include "backend/cpu/isa/cpu_attention_grad_amx.h"
 #endif
 
@@ -175,7 +175,7 @@ CTI_INLINE void bwd_block(const int nv, bwd_task *t, int64_t head, int64_t q0, i
         delta[i] = i < nq ? t->sums.delta[head * a->n_q + token + i] : 0.0f;
     }
     memset(f->dq_lanes, 0, (size_t)(a->hp * lanes) * sizeof(float));
-#if CTI_USE_AMX
+#if CTI_HAS_AMX
     if (f->tiles) {
         const bwd_tiles tiles = bwd_tiles_of(a, f->tiles);
         pack_query_tiles(a, t->d_o, head, token, nq, lanes, &tiles);
@@ -277,7 +277,7 @@ static attn_ahead look_where(const bwd_task *t, int64_t kv_head)
 
 static void pack_keys(const attn *a, int64_t kv_head, int64_t first, int64_t bk, const bwd_scratch *f)
 {
-#if CTI_USE_AMX
+#if CTI_HAS_AMX
     if (f->tiles) {
         pack_key_tiles(a, kv_head, first, bk, f);
         return;

@@ -30,7 +30,7 @@ size_t CTI_CPU_FN(gemm_scratch_bytes)(int n_threads)
     return bytes;
 }
 
-#if CTI_VL >= 8
+#if defined(__AVX2__)
 /* Stores the columns of 8 rows of 8 floats as rows. */
 CTI_INLINE void transpose8_regs(__m256 r[8], float *dst, int64_t ld_dst)
 {
@@ -66,7 +66,7 @@ CTI_INLINE void transpose8(float *dst, int64_t ld_dst, const float *src, int64_t
 }
 #endif
 
-#if CTI_VL == 8
+#if defined(__AVX2__) && CTI_VL == 8
 /* A panel of 6 rows: stores are 8 wide, the 2 too many are overwritten by the next one; kc % 8 == 0, kc > 0. */
 static void transpose_panel6(float *dst, const float *src, int64_t ld, int64_t kc)
 {
@@ -91,13 +91,13 @@ static void transpose_panel6(float *dst, const float *src, int64_t ld, int64_t k
 static void transpose_panel(float *dst, int64_t width, const float *src, int64_t ld, int64_t n, int64_t kc)
 {
     int64_t j = 0;
-#if CTI_VL == 8
+#if defined(__AVX2__) && CTI_VL == 8
     if (n == 6 && width == 6 && kc % 8 == 0) {
         transpose_panel6(dst, src, ld, kc);
         return;
     }
 #endif
-#if CTI_VL >= 8
+#if defined(__AVX2__)
     for (; j + 8 <= n; j += 8) {
         int64_t k = 0;
         for (; k + 8 <= kc; k += 8) {

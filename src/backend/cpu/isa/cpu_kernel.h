@@ -14,6 +14,10 @@
 #define CTI_CPU_NONE_PROTO(op, reason)
 CTI_CPU_SUPPORT(CTI_CPU_HAVE_PROTO, CTI_CPU_SCRATCH_PROTO, CTI_CPU_NONE_PROTO)
 
+/* cpu_internal.h's, of this level. */
+double CTI_CPU_FN(fma_loop)(int64_t n);
+double CTI_CPU_FN(dot_loop)(int64_t n);
+
 /* The name of a workspace function of this level: cti_cpu_matmul_v3_workspace. */
 #define CTI_CPU_WORKSPACE(op) CTI_CPU_PASTE(CTI_CPU_FN(op), workspace)
 

@@ -3,7 +3,9 @@
  *
  * Every file of this folder is compiled once per level (room.cmake) with CTI_CPU_ISA as the suffix of its symbols. Code is
  * written on GCC's vector types, width CTI_VL; only fused multiply-add, max and the reductions need intrinsics. A level
- * without FMA multiplies and adds; host code is built with -ffp-contract=off, so nothing else is ever fused. */
+ * without FMA multiplies and adds; host code is built with -ffp-contract=off, so nothing else is ever fused.
+ *
+ * CTI_CPU_WIDE_MODEL: the 16 lanes of AVX-512 in plain C, which tests are made of. */
 #ifndef CTI_BACKEND_CPU_ISA_CPU_SIMD_H
 #define CTI_BACKEND_CPU_ISA_CPU_SIMD_H
 
@@ -18,9 +20,14 @@
 #elif defined(__ARM_NEON)
 #include <arm_neon.h>
 #endif
+#if defined(__aarch64__) && !defined(CTI_CPU_WIDE_MODEL)
+#define CTI_HAS_NEON 1
+#else
+#define CTI_HAS_NEON 0
+#endif
 
 #ifndef CTI_CPU_ISA
-#error "CTI_CPU_ISA names the level: base, v3, v4, v4bf16, v4amx or neon"
+#error "CTI_CPU_ISA names the level: base, v3, v4, v4bf16, v4amx, neon or a test's"
 #endif
 #define CTI_CPU_PASTE2(a, b) a##_##b
 #define CTI_CPU_PASTE(a, b) CTI_CPU_PASTE2(a, b)
@@ -28,20 +35,22 @@
 #define CTI_CPU_FN(name) CTI_CPU_PASTE(cti_cpu_##name, CTI_CPU_ISA)
 #define CTI_INLINE static inline __attribute__((always_inline, unused))
 /* Before a loop over registers, of at most 16 turns: it is to be written out. */
-#if defined(__clang__)
+#if defined(CTI_CPU_WIDE_MODEL)
+#define CTI_UNROLL
+#elif defined(__clang__)
 #define CTI_UNROLL _Pragma("unroll")
 #else
 #define CTI_UNROLL _Pragma("GCC unroll 16")
 #endif
 
 /* Vector length, and the micro-kernel's tile: CTI_MR rows by CTI_NR columns of f32 in registers. */
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(CTI_CPU_WIDE_MODEL)
 #define CTI_VL 16
 #define CTI_MR 14
 #elif defined(__AVX2__)
 #define CTI_VL 8
 #define CTI_MR 6
-#elif defined(__aarch64__)
+#elif CTI_HAS_NEON
 #define CTI_VL 4
 #define CTI_MR 8
 #else
@@ -70,12 +79,12 @@ CTI_INLINE void v_store(float *p, vf v)
 }
 CTI_INLINE vf v_set1(float x)
 {
-#if CTI_VL == 16
+#if defined(__AVX512F__)
     return (vf)_mm512_set1_ps(x);
-#elif CTI_VL == 8
+#elif defined(__AVX2__)
     return (vf)_mm256_set1_ps(x);
 #else
-    return (vf){x, x, x, x};
+    return x - (vf){0};
 #endif
 }
 CTI_INLINE vi v_set1i(int32_t x)
@@ -85,11 +94,11 @@ CTI_INLINE vi v_set1i(int32_t x)
 /* a * b + c, fused where the level has it */
 CTI_INLINE vf v_fma(vf a, vf b, vf c)
 {
-#if CTI_VL == 16
+#if defined(__AVX512F__)
     return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif CTI_VL == 8
+#elif defined(__AVX2__)
     return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-#elif defined(__aarch64__)
+#elif CTI_HAS_NEON
     return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 #else
     return a * b + c;
@@ -101,11 +110,11 @@ CTI_INLINE vf v_select(vi mask, vf yes, vf no)
 }
 CTI_INLINE vf v_max(vf a, vf b)
 {
-#if CTI_VL == 16
+#if defined(__AVX512F__)
     return (vf)_mm512_max_ps((__m512)a, (__m512)b);
-#elif CTI_VL == 8
+#elif defined(__AVX2__)
     return (vf)_mm256_max_ps((__m256)a, (__m256)b);
-#elif defined(__aarch64__)
+#elif CTI_HAS_NEON
     return (vf)vmaxq_f32((float32x4_t)a, (float32x4_t)b); /* NaN where one is */
 #else
     return v_select((vi)(a > b), a, b); /* b where one is NaN, as the instructions do */
@@ -113,9 +122,9 @@ CTI_INLINE vf v_max(vf a, vf b)
 }
 CTI_INLINE vf v_sqrt(vf a)
 {
-#if CTI_VL == 16
+#if defined(__AVX512F__)
     return (vf)_mm512_sqrt_ps((__m512)a);
-#elif CTI_VL == 8
+#elif defined(__AVX2__)
     return (vf)_mm256_sqrt_ps((__m256)a);
 #else
     vf r;
@@ -172,8 +181,8 @@ CTI_INLINE vf v_negate_even(vf v)
 /* Sum of the lanes by halves; the order is fixed. */
 CTI_INLINE float v_hsum(vf a)
 {
-#if CTI_VL >= 8
-#if CTI_VL == 16
+#if defined(__AVX2__)
+#if defined(__AVX512F__)
     __m256 h = _mm256_add_ps(_mm512_castps512_ps256((__m512)a),
                              _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd((__m512)a), 1)));
 #else
@@ -183,17 +192,22 @@ CTI_INLINE float v_hsum(vf a)
     q = _mm_add_ps(q, _mm_movehl_ps(q, q));
     q = _mm_add_ss(q, _mm_shuffle_ps(q, q, 1));
     return _mm_cvtss_f32(q);
-#elif defined(__aarch64__)
+#elif CTI_HAS_NEON
     const float32x2_t h = vadd_f32(vget_low_f32((float32x4_t)a), vget_high_f32((float32x4_t)a));
     return vget_lane_f32(vpadd_f32(h, h), 0);
 #else
-    return (a[0] + a[2]) + (a[1] + a[3]);
+    for (int n = CTI_VL / 2; n > 0; n /= 2) {
+        for (int i = 0; i < n; i++) {
+            a[i] += a[i + n];
+        }
+    }
+    return a[0];
 #endif
 }
 CTI_INLINE float v_hmax(vf a)
 {
-#if CTI_VL >= 8
-#if CTI_VL == 16
+#if defined(__AVX2__)
+#if defined(__AVX512F__)
     __m256 h = _mm256_max_ps(_mm512_castps512_ps256((__m512)a),
                              _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd((__m512)a), 1)));
 #else
@@ -203,7 +217,7 @@ CTI_INLINE float v_hmax(vf a)
     q = _mm_max_ps(q, _mm_movehl_ps(q, q));
     q = _mm_max_ss(q, _mm_shuffle_ps(q, q, 1));
     return _mm_cvtss_f32(q);
-#elif defined(__aarch64__)
+#elif CTI_HAS_NEON
     return vmaxvq_f32((float32x4_t)a);
 #else
     float m = a[0];
@@ -215,7 +229,7 @@ CTI_INLINE float v_hmax(vf a)
 }
 CTI_INLINE vf v_from_bf16(const uint16_t *p)
 {
-#if defined(__aarch64__)
+#if CTI_HAS_NEON
     return (vf)vshlq_n_u32(vmovl_u16(vld1_u16(p)), 16); /* gcc 12 takes the general form apart lane by lane */
 #else
     vh h;
