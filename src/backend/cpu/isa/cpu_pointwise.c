@@ -200,12 +200,10 @@ ct_status CTI_CPU_FN(accumulate)(const ct_launch *launch, ct_err *err)
     return run_spans(launch, accumulate_spans);
 }
 
-/* 1 / (1 + exp(-g)), from exp(-|g|), which cannot overflow. */
 CTI_INLINE vf sigmoid(vf g)
 {
     const vf one = v_set1(1.0f);
-    const vf e = v_exp_neg((vf)((vi)g | INT32_MIN));
-    return v_select((vi)(g < v_set1(0.0f)), e, one) / (one + e);
+    return one / (one + v_exp(-g));
 }
 
 CTI_INLINE void silu_mul_span(const ct_launch *l, int64_t first, int64_t end, const int how)

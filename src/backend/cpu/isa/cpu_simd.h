@@ -120,6 +120,18 @@ CTI_INLINE vf v_max(vf a, vf b)
     return v_select((vi)(a > b), a, b); /* b where one is NaN, as the instructions do */
 #endif
 }
+CTI_INLINE vf v_min(vf a, vf b)
+{
+#if defined(__AVX512F__)
+    return (vf)_mm512_min_ps((__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+    return (vf)_mm256_min_ps((__m256)a, (__m256)b);
+#elif CTI_HAS_NEON
+    return (vf)vminq_f32((float32x4_t)a, (float32x4_t)b); /* NaN where one is */
+#else
+    return v_select((vi)(a < b), a, b); /* b where one is NaN, as the instructions do */
+#endif
+}
 CTI_INLINE vf v_sqrt(vf a)
 {
 #if defined(__AVX512F__)
@@ -256,66 +268,75 @@ CTI_INLINE void v_to_bf16(uint16_t *p, vf v)
     memcpy(p, &h, sizeof h);
 }
 
-/* exp(x) for x <= 0 (a rounding above is fine), error below 2 units in the last place; 0 below -86.6. A NaN as arithmetic makes it
- * stays NaN. Range reduction x = n ln 2 + r with ln 2 in two parts, then the polynomial of degree 6 of Cephes' expf (Moshier
- * 1989) on |r| <= ln 2 / 2. */
-CTI_INLINE vf v_exp_neg(vf x)
+/* x[i] = 2^n p(x[i]) for integers n from -126 to 127, which the low bits of t[i] are. p(r) = 1 + r q(r), of degree 5, is 2^r on |r| <= 1/2
+ * with the least relative error (9.1e-08, found by weighted least squares), or with is_natural e^r on |r| <= ln 2 / 2, the same
+ * polynomial of r log2 e. p(0) is 1 exactly, so n = -127 and x = 0 give 0. Of `many` <= 4 vectors, step by step side by side; both are
+ * constants at every call. */
+CTI_INLINE void v_pow2s(const bool is_natural, const int many, vf *x, const vf *t)
 {
-    const float magic = 12582912.0f, low = -86.6f;
-    vf c = v_max(v_set1(low), x);
-    vf t = v_fma(c, v_set1(1.44269504088896341f), v_set1(magic));
-    vf n = t - v_set1(magic);
-    vf r = v_fma(n, v_set1(-0.693359375f), c);
-    r = v_fma(n, v_set1(2.12194440e-4f), r);
-    vf p = v_set1(1.9875691500e-4f);
-    p = v_fma(p, r, v_set1(1.3981999507e-3f));
-    p = v_fma(p, r, v_set1(8.3334519073e-3f));
-    p = v_fma(p, r, v_set1(4.1665795894e-2f));
-    p = v_fma(p, r, v_set1(1.6666665459e-1f));
-    p = v_fma(p, r, v_set1(5.0000001201e-1f));
-    p = v_fma(p, r * r, r) + v_set1(1.0f);
-    vf y = (vf)((vu)p + ((vu)t << 23)); /* the low bits of t are n; those of magic shift out */
-    return (vf)((vi)y & ~(vi)(x < v_set1(low)));
-}
-
-/* 2^x for x <= 0 (a rounding above is fine), error below 2 units in the last place; 0 from -127 down. A NaN as arithmetic makes it
- * stays NaN. x = n + r with |r| <= 1/2; 2^r by the polynomial 1 + r q(r) of degree 5 with the least relative error (9.1e-08, found by
- * weighted least squares). 2^0 is 1 exactly, so x <= -127 ends with exponent and mantissa 0.
- * Of n <= 4 vectors, step by step side by side; n is a constant at every call. */
-CTI_INLINE void v_exp2_negs(const int n, vf *x)
-{
-    const vf magic = v_set1(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
-    static const float coef[] = {1.326472727e-03f, 9.671512768e-03f, 5.550733744e-02f, 2.402224208e-01f, 6.931469776e-01f, 1.0f};
-    vf t[4], p[4];
+    static const float coef[2][6] = {{1.326472727e-03f, 9.671512768e-03f, 5.550733744e-02f, 2.402224208e-01f, 6.931469776e-01f, 1.0f},
+                                     {8.290315047e-03f, 4.189793020e-02f, 1.666763574e-01f, 4.999915063e-01f, 9.999997020e-01f, 1.0f}};
+    vf p[4];
     CTI_UNROLL
-    for (int i = 0; i < n; i++) {
-        x[i] = v_max(v_set1(-127.0f), x[i]);
-        t[i] = x[i] + magic;
-    }
-    CTI_UNROLL
-    for (int i = 0; i < n; i++) {
-        x[i] -= t[i] - magic;
-        p[i] = v_set1(coef[0]);
+    for (int i = 0; i < many; i++) {
+        p[i] = v_set1(coef[is_natural][0]);
     }
     CTI_UNROLL
     for (int c = 1; c < 6; c++) {
         CTI_UNROLL
-        for (int i = 0; i < n; i++) {
-            p[i] = v_fma(p[i], x[i], v_set1(coef[c]));
+        for (int i = 0; i < many; i++) {
+            p[i] = v_fma(p[i], x[i], v_set1(coef[is_natural][c]));
         }
     }
     CTI_UNROLL
-    for (int i = 0; i < n; i++) {
-        x[i] = (vf)((vu)p[i] + ((vu)t[i] << 23)); /* the low bits of t are n; those of magic shift out */
+    for (int i = 0; i < many; i++) {
+        x[i] = (vf)((vu)p[i] + ((vu)t[i] << 23)); /* other bits of t shift out */
     }
+}
+
+/* Adding it rounds to an integer: 1.5 * 2^23. */
+#define CTI_MAGIC 12582912.0f
+#define CTI_LOG2E 1.44269504088896341f
+#define CTI_LN2 0.693147180559945309f
+
+/* 2^x for x <= 0 (a rounding above is fine), error below 2 units in the last place; 0 from -127 down. A NaN as arithmetic makes it
+ * stays NaN. Of `many` <= 4 vectors, a constant at every call. */
+CTI_INLINE void v_exp2_negs(const int many, vf *x)
+{
+    const vf magic = v_set1(CTI_MAGIC);
+    vf t[4];
+    CTI_UNROLL
+    for (int i = 0; i < many; i++) {
+        x[i] = v_max(v_set1(-127.0f), x[i]);
+        t[i] = x[i] + magic;
+    }
+    CTI_UNROLL
+    for (int i = 0; i < many; i++) {
+        x[i] -= t[i] - magic;
+    }
+    v_pow2s(false, many, x, t);
 }
 CTI_INLINE vf v_exp2_neg(vf x)
 {
     v_exp2_negs(1, &x);
     return x;
 }
-#define CTI_LOG2E 1.44269504088896341f
-#define CTI_LN2 0.693147180559945309f
+
+/* exp(x) for |x| <= 87.3, nearest of the bounds beyond it; error below 2 units in the last place, 2.3 without fused operations. A NaN as
+ * arithmetic makes it stays NaN. x = n ln 2 + r, with ln 2 in two parts, the first of which has so few bits that n times it is exact. */
+CTI_INLINE vf v_exp(vf x)
+{
+    const vf c = v_min(v_set1(87.3f), v_max(v_set1(-87.3f), x));
+    const vf t = v_fma(c, v_set1(CTI_LOG2E), v_set1(CTI_MAGIC)), n = t - v_set1(CTI_MAGIC);
+    vf r = v_fma(n, v_set1(2.12194440e-4f), v_fma(n, v_set1(-0.693359375f), c));
+    v_pow2s(true, 1, &r, &t);
+    return r;
+}
+/* exp(x) for x <= 0 (a rounding above is fine); 0 below -87.3, so that what is masked by -inf is left out. */
+CTI_INLINE vf v_exp_neg(vf x)
+{
+    return (vf)((vi)v_exp(x) & ~(vi)(x < v_set1(-87.3f)));
+}
 
 /* n <= CTI_VL elements; lanes past n hold `rest`. */
 CTI_INLINE vf v_load_part(const float *p, int64_t n, float rest)
