@@ -104,6 +104,9 @@ double bench_ukr_rate(const bench *b, float *tiles, int64_t lda)
     return rate_of(&(rate_run){.ukr = LOOPS[b->level].ukr, .tiles = tiles, .lda = lda, .n = UKR_ROUNDS}, MS_TURNS, 0);
 }
 
+/* Bytes of a block that memory's rates are measured with. */
+enum { BLOCK = 256 << 20 };
+
 static void copy_plain(void *to_from, int64_t first, int64_t end, int thread)
 {
     char **p = to_from;
@@ -111,21 +114,30 @@ static void copy_plain(void *to_from, int64_t first, int64_t end, int thread)
     memcpy(p[0] + first, p[1] + first, (size_t)(end - first));
 }
 
-/* Stores that do not read the line they write. */
-static void copy_stream(void *to_from, int64_t first, int64_t end, int thread)
+/* Stores that do not read the line they write; stream_end() behind the last. Multiples of 64 bytes. */
+static void stream(char *to, const char *from, int64_t bytes)
 {
 #if defined(__SSE2__)
+    for (int64_t i = 0; i < bytes; i += 16) {
+        _mm_stream_si128((__m128i *)(void *)(to + i), _mm_load_si128((const __m128i *)(const void *)(from + i)));
+    }
+#else
+    memcpy(to, from, (size_t)bytes);
+#endif
+}
+static void stream_end(void)
+{
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+}
+
+static void copy_stream(void *to_from, int64_t first, int64_t end, int thread)
+{
     char **p = to_from;
     (void)thread;
-    for (int64_t i = first; i < end; i += 64) {
-        for (int64_t k = 0; k < 64; k += 16) {
-            _mm_stream_si128((__m128i *)(void *)(p[0] + i + k), _mm_load_si128((const __m128i *)(const void *)(p[1] + i + k)));
-        }
-    }
-    _mm_sfence();
-#else
-    copy_plain(to_from, first, end, thread);
-#endif
+    stream(p[0] + first, p[1] + first, end - first);
+    stream_end();
 }
 
 /* Sums lines in vectors, so that it is memory that is waited for. */
@@ -144,24 +156,49 @@ static void read_part(void *to_from, int64_t first, int64_t end, int thread)
     (void)thread;
 }
 
-/* Raises limit.copy and limit.read to what is measured. */
+/* Copies a row of a KiB to each place from a place drawn by lot. */
+static void gather_part(void *to_from, int64_t first, int64_t end, int thread)
+{
+    enum { ROW = 1024, AHEAD = 2 };
+    char **p = to_from;
+    const cti_rng_key key = cti_rng_key_make(1, "rows");
+    const char *from[AHEAD + 1] = {p[1], p[1], p[1]};
+    (void)thread;
+    for (int64_t i = first - AHEAD * ROW; i < end; i += ROW) {
+        const char *soon = p[1] + (int64_t)(cti_rng_uniform(key, (uint64_t)(i / ROW + AHEAD)) * (double)(BLOCK / ROW)) * ROW;
+        for (int64_t k = 0; k < ROW; k += 64) {
+            __builtin_prefetch(soon + k);
+        }
+        memmove(from, from + 1, AHEAD * sizeof *from);
+        from[AHEAD] = soon;
+        if (i >= first) {
+            stream(p[0] + i, from[0], ROW);
+        }
+    }
+    stream_end();
+}
+
+/* Raises what limits memory to what is measured. */
 static void memory_rates(bench *b)
 {
     enum { PART = 4 << 20, ROUNDS = 2 };
-    static const cti_pool_fn WAYS[] = {copy_plain, copy_stream, read_part};
-    const int64_t bytes = 256 << 20;
+    const struct {
+        cti_pool_fn fn;
+        double *best;
+        int64_t moved; /* bytes, for a byte of the block */
+    } ways[] = {{copy_plain, &b->limit.copy, 2}, {copy_stream, &b->limit.copy, 2}, {read_part, &b->limit.read, 1}, {gather_part, &b->limit.rows, 2}};
+    enum { WAYS = sizeof ways / sizeof ways[0] };
     void *from, *to;
     ct_err err = {0};
-    bench_must(b->backend->memory_alloc(b->device, (size_t)bytes, &from, &err), &err);
-    bench_must(b->backend->memory_alloc(b->device, (size_t)bytes, &to, &err), &err);
-    for (int r = 0; r < 3 * ROUNDS; r++) {
-        double *best = r % 3 == 2 ? &b->limit.read : &b->limit.copy;
+    bench_must(b->backend->memory_alloc(b->device, BLOCK, &from, &err), &err);
+    bench_must(b->backend->memory_alloc(b->device, BLOCK, &to, &err), &err);
+    for (int r = 0; r < WAYS * ROUNDS; r++) {
         const int64_t start = cti_now_ns();
-        cti_pool_run(bytes, PART, WAYS[r % 3], (char *[]){to, from});
-        *best = greater(*best, (r % 3 == 2 ? 1.0 : 2.0) * (double)bytes / cti_seconds_since(start));
+        cti_pool_run(BLOCK, PART, ways[r % WAYS].fn, (char *[]){to, from});
+        *ways[r % WAYS].best = greater(*ways[r % WAYS].best, (double)(ways[r % WAYS].moved * BLOCK) / cti_seconds_since(start));
     }
-    b->backend->memory_free(b->device, from, (size_t)bytes);
-    b->backend->memory_free(b->device, to, (size_t)bytes);
+    b->backend->memory_free(b->device, from, BLOCK);
+    b->backend->memory_free(b->device, to, BLOCK);
 }
 
 /* In turns, so that other processes that come and go spoil none of them wholly. */
@@ -184,8 +221,9 @@ void bench_print_limits(const bench *b)
     char cpu[128];
     cti_cpu_name(cpu, sizeof cpu);
     if (b->is_tsv) {
-        (void)printf("limits\t%.6g\t%.6g\t%.6g\t%.6g\t%.6g\t%s\t%d\t%s\t%s\t%.6g\n", b->limit.fma, b->limit.dot, b->limit.copy,
-                     b->limit.read, b->limit.exp, cti_cpu_level_name(b->level), cti_pool_threads(), cpu, __VERSION__, b->limit.sustained);
+        (void)printf("limits\t%.6g\t%.6g\t%.6g\t%.6g\t%.6g\t%s\t%d\t%s\t%s\t%.6g\t%.6g\n", b->limit.fma, b->limit.dot, b->limit.copy,
+                     b->limit.read, b->limit.exp, cti_cpu_level_name(b->level), cti_pool_threads(), cpu, __VERSION__, b->limit.sustained,
+                     b->limit.rows);
         return;
     }
     (void)printf("%s, %d threads, level %s, compiler %s\n", cpu, cti_pool_threads(), cti_cpu_level_name(b->level), __VERSION__);
@@ -195,8 +233,8 @@ void bench_print_limits(const bench *b)
     } else {
         (void)printf("none");
     }
-    (void)printf(", copy %.1f GB/s (read and written), read %.1f GB/s, exp %.2f G/s\n", b->limit.copy / 1e9, b->limit.read / 1e9,
-                 b->limit.exp / 1e9);
+    (void)printf(", copy %.1f GB/s (read and written), rows at random %.1f GB/s, read %.1f GB/s, exp %.2f G/s\n", b->limit.copy / 1e9,
+                 b->limit.rows / 1e9, b->limit.read / 1e9, b->limit.exp / 1e9);
 }
 
 void bench_open(bench *b, int argc, char **argv)
@@ -260,6 +298,7 @@ ct_tensor *job_add(job *j, bool is_out, ct_dtype dtype, int64_t d0, int64_t d1, 
 typedef struct fill_run {
     ct_tensor *t;
     cti_rng_key key;
+    double n_ids;
 } fill_run;
 
 static void fill_part(void *ctx, int64_t first, int64_t end, int thread)
@@ -267,22 +306,23 @@ static void fill_part(void *ctx, int64_t first, int64_t end, int thread)
     const fill_run *f = ctx;
     (void)thread;
     for (int64_t i = first; i < end; i++) {
-        const float x = (float)cti_rng_uniform(f->key, (uint64_t)i) - 0.5F;
+        const double u = cti_rng_uniform(f->key, (uint64_t)i);
+        const float x = (float)u - 0.5F;
         if (f->t->dtype == CT_DTYPE_F32) {
             ((float *)f->t->data)[i] = x;
         } else if (f->t->dtype == CT_DTYPE_BF16) {
             ((uint16_t *)f->t->data)[i] = cti_f32_to_bf16(x);
         } else if (f->t->dtype == CT_DTYPE_I32) {
-            ((int32_t *)f->t->data)[i] = (int32_t)((i * 7919) % 256);
+            ((int32_t *)f->t->data)[i] = (int32_t)(u * f->n_ids);
         }
     }
 }
 
-static void fill(const bench *b, ct_tensor *t, int index)
+static void fill(const bench *b, ct_tensor *t, int index, int64_t n_ids)
 {
     ct_err err = {0};
     bench_must(b->backend->memory_alloc(b->device, tensor_bytes(t), &t->data, &err), &err);
-    fill_run run = {t, cti_rng_key_make((uint64_t)index, "bench")};
+    fill_run run = {t, cti_rng_key_make((uint64_t)index, "bench"), n_ids > 0 ? (double)n_ids : 256.0};
     cti_pool_run((int64_t)(tensor_bytes(t) / ct_dtype_size_bytes(t->dtype)), 1 << 14, fill_part, &run);
 }
 
@@ -290,7 +330,7 @@ void job_alloc(const bench *b, job *j)
 {
     for (int i = 0; i < j->n_in + j->n_out && !j->is_borrowed; i++) {
         ct_tensor *t = &j->t[i];
-        fill(b, t, i);
+        fill(b, t, i, j->n_ids);
         if (j->segments && t->dtype == CT_DTYPE_I32) {
             memcpy(t->data, t->ndim == 2 ? j->segments : &j->n_segments, tensor_bytes(t));
         }
@@ -375,12 +415,12 @@ void bench_call(void *ctx)
     bench_must(c->kernel->run(c->launch, &err), &err);
 }
 
-/* Multiply-adds at the rate of the operands' type plus exponentials; or each operand once at the rate of a copy. */
+/* Multiply-adds at the rate of the operands' type plus exponentials; or each operand once at a rate of memory. */
 static double limit_seconds(const bench *b, const job *j, const char **bound)
 {
     if (j->flops <= 0 && j->exps <= 0) {
-        *bound = j->is_reader ? "read" : "copy";
-        return j->bytes / (j->is_reader ? b->limit.read : b->limit.copy);
+        *bound = j->is_reader ? "read" : j->is_gather ? "rows" : "copy";
+        return j->bytes / (j->is_reader ? b->limit.read : j->is_gather ? b->limit.rows : b->limit.copy);
     }
     const bool has_dot = j->t[0].dtype == CT_DTYPE_BF16 && b->limit.dot > 0;
     *bound = j->exps > 0 ? "FMA + exp" : "FMA";

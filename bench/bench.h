@@ -2,7 +2,7 @@
 /* What the timing programs share: the command line, the machine's limits measured in the run, operands, samples, and rows.
  *
  *     bench b;
- *     bench_open(&b, argc, argv, 0);   measures the limits, prints the head
+ *     bench_open(&b, argc, argv);      measures the limits, prints the head
  *     job j = {.name = ..., ...};      job_add(&j, ...) an operand at a time
  *     bench_run(&b, &j);               one row
  *     bench_close(&b);
@@ -22,9 +22,10 @@ enum { BENCH_MAX_LDA = 1024, BENCH_TILE = 1 << 15 }; /* floats: of a row of A, o
  *   dot   FLOPs of bf16 dot products with f32 sums; 0 where the level has none
  *   copy  bytes read and written by a copy between two blocks of 256 MiB, the better of memcpy and streaming stores
  *   read  bytes of such a block that are only read: what binds a kernel that writes next to nothing
+ *   rows  as copy, of rows of a KiB that are read in random order, each asked for two rows ahead: what binds a kernel that looks rows up
  *   exp   exponentials, added up, of a row that lies in the first cache: what a softmax cannot do without */
 typedef struct bench_limits {
-    double fma, dot, copy, read, exp;
+    double fma, dot, copy, read, rows, exp;
     double sustained; /* fma over a third of a second, all of it counted: what the host lets a program of nothing else have */
 } bench_limits;
 
@@ -48,8 +49,10 @@ typedef struct job {
     ct_tensor t[BENCH_MAX_TENSORS]; /* inputs, then outputs */
     const int32_t *segments;        /* rows of a segment table for the i32 operands of two dims, or NULL */
     int32_t n_segments;
+    int64_t n_ids; /* other i32 operands are random numbers below this one, or 256 where it is 0 */
     double flops, exps; /* of one call; both 0: bound by memory */
     bool is_reader;     /* writes next to nothing */
+    bool is_gather;     /* reads rows in random order */
     double bytes;       /* read and written by one call: each operand once, as job_add() counts */
     bool is_borrowed;   /* the operands have memory already, the caller's */
 } job;

@@ -98,7 +98,7 @@ def tsv(command, env):
 
 def limits(folder, threads):
     """The machine's limits, measured now: FLOP/s of f32 FMA (the best moment, and sustained), of bf16 dot products (0: none), bytes/s copied and read,
-    exponentials/s."""
+    exponentials/s, bytes/s of rows copied at random."""
     line = tsv([folder / "bin/bench_limits"], environment(threads))[0]
     return limits_of(line)
 
@@ -107,7 +107,7 @@ def limits_of(line):
     keys = ("fma", "dot_bf16", "copy", "read", "exp")
     found = dict(zip(keys, map(float, line[1:6])))
     found.update(zip(("level", "threads", "cpu", "compiler"), line[6:10]))
-    found["sustained"] = float(line[10])
+    found["sustained"], found["rows"] = map(float, line[10:12])
     return found
 
 

@@ -18,11 +18,25 @@ static ct_status check_ids(const char *op, const ct_tensor *ids, int64_t vocab, 
     return CT_OK;
 }
 
+/* Asks for the row of a token that comes soon: nothing else would see it coming. */
+CTI_INLINE void ask_ahead(const ct_launch *l, int64_t t, int64_t end, int64_t row)
+{
+    enum { SOON = 2 };
+    const int32_t *id = l->in[1].data;
+    if (t + SOON < end && id[t + SOON] != CT_ID_ELSEWHERE) {
+        const char *soon = (const char *)l->in[0].data + id[t + SOON] * row;
+        for (int64_t i = 0; i < row; i += 64) {
+            __builtin_prefetch(soon + i);
+        }
+    }
+}
+
 /* Rows that are written past the caches, as f32 words whatever they are. */
 CTI_INLINE void copy_rows(const ct_launch *l, int64_t first, int64_t end, const int64_t words, const int how)
 {
     const int32_t *id = l->in[1].data;
     for (int64_t t = first; t < end; t++) {
+        ask_ahead(l, t, end, words * (int64_t)sizeof(float));
         if (id[t] == CT_ID_ELSEWHERE) {
             memset((float *)l->out[0].data + t * words, 0, (size_t)words * sizeof(float));
             continue;
@@ -44,6 +58,7 @@ static void copy_tokens(void *ctx, int64_t first, int64_t end, int thread)
         return;
     }
     for (int64_t t = first; t < end; t++) {
+        ask_ahead(launch, t, end, row);
         if (id[t] == CT_ID_ELSEWHERE) {
             memset((char *)y->data + t * row, 0, (size_t)row);
         } else {
@@ -70,17 +85,15 @@ typedef struct grad_run {
     const int32_t *start;  /* [vocab + 1]: id v's tokens are tokens[start[v] .. start[v + 1]) */
     const int32_t *tokens; /* by id, in order; n_tokens of them */
     int64_t n_tokens;
+    int how;               /* dw is written */
 } grad_run;
 
-/* n columns from `at` on of row v: the sum over v's tokens in order. Rows of tokens that come soon, also of the next ids, are asked for
- * ahead, for nothing else would see them coming. */
+/* n columns from `at` on of row v, which has tokens: the sum over them in order. Rows of tokens that come soon, also of the next ids, are
+ * asked for ahead, for nothing else would see them coming. */
 CTI_INLINE void sum_tokens(const grad_run *r, int64_t v, int64_t at, int64_t n, float *sum, const int how)
 {
     enum { SOON = 4 };
     const int64_t d = t_last(r->dw), size = how & CTI_IS_BF16 ? 2 : 4;
-    if (r->start[v] == r->start[v + 1]) {
-        memset(sum, 0, (size_t)n * sizeof(float));
-    }
     for (int64_t i = r->start[v]; i < r->start[v + 1]; i++) {
         const int64_t first = r->tokens[i] * d + at;
         const char *soon = (const char *)r->dy->data + (r->tokens[cti_min_i64(i + SOON, r->n_tokens - 1)] * d + at) * size;
@@ -92,26 +105,35 @@ CTI_INLINE void sum_tokens(const grad_run *r, int64_t v, int64_t at, int64_t n, 
     }
 }
 
-/* Rows [begin, end) of dw, each over blocks of its columns. */
-static void grad_rows(void *ctx, int64_t begin, int64_t end, int thread)
+/* Rows [begin, end) of dw, each over blocks of its columns. `how`: of dw. */
+CTI_INLINE void grad_span(const grad_run *r, int64_t begin, int64_t end, const int how)
 {
-    const grad_run *r = ctx;
-    const ct_tensor *dw = r->dw;
-    const int64_t d = t_last(dw);
-    (void)thread;
+    const int64_t d = t_last(r->dw);
+    void *dw = r->dw->data;
     for (int64_t v = begin; v < end; v++) {
         for (int64_t i = 0; i < d; i += CTI_BLOCK) {
-            float rounded[CTI_BLOCK];
+            float sum[CTI_BLOCK];
             const int64_t n = cti_min_i64(CTI_BLOCK, d - i);
-            float *sum = v_out(dw->data, dw->dtype, v * d + i, rounded);
+            if (r->start[v] == r->start[v + 1]) {
+                FOR_VECTORS(0, n, c, k, v_set(dw, v * d + i + c, k, (vf){0}, how);)
+                continue;
+            }
             if (r->dy->dtype == CT_DTYPE_BF16) {
                 sum_tokens(r, v, i, n, sum, CTI_IS_BF16);
             } else {
                 sum_tokens(r, v, i, n, sum, 0);
             }
-            v_put(dw->data, dw->dtype, v * d + i, rounded, n);
+            FOR_VECTORS(0, n, c, k, v_set(dw, v * d + i + c, k, v_get(sum, c, k, 0), how);)
         }
     }
+}
+
+static void grad_rows(void *ctx, int64_t begin, int64_t end, int thread)
+{
+    const grad_run *r = ctx;
+    (void)thread;
+    CTI_HOW(r->how, grad_span, r, begin, end);
+    v_fence();
 }
 
 /* The tokens are sorted by id, so that threads can share the rows of dw and each row still is summed in order of tokens. */
@@ -139,7 +161,7 @@ ct_status CTI_CPU_FN(embedding_grad)(const ct_launch *launch, ct_err *err)
             sorted[--start[id[t]]] = (int32_t)t;
         }
     }
-    grad_run r = {dy, dw, start, sorted, total};
+    grad_run r = {dy, dw, start, sorted, total, how_of(launch, 0, t_last(dw))};
     cti_pool_run(vocab, grain_of(t_last(dw)), grad_rows, &r);
     return CT_OK;
 }
