@@ -200,10 +200,11 @@ ct_status CTI_CPU_FN(accumulate)(const ct_launch *launch, ct_err *err)
     return run_spans(launch, accumulate_spans);
 }
 
+/* 1 / (1 + exp(-g)); 0 below -87.3, so that g times it is, however large g. */
 CTI_INLINE vf sigmoid(vf g)
 {
     const vf one = v_set1(1.0f);
-    return one / (one + v_exp(-g));
+    return (vf)((vi)(one / (one + v_exp(-g))) & ~(vi)(g < v_set1(-CTI_EXP_MAX)));
 }
 
 CTI_INLINE void silu_mul_span(const ct_launch *l, int64_t first, int64_t end, const int how)

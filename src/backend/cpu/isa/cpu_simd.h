@@ -298,8 +298,10 @@ CTI_INLINE void v_pow2s(const bool is_natural, const int many, vf *x, const vf *
 #define CTI_MAGIC 12582912.0f
 #define CTI_LOG2E 1.44269504088896341f
 #define CTI_LN2 0.693147180559945309f
+/* The largest |x| whose e^x v_exp() makes: its power of two, 2^-126 to 2^126, is a normal number. */
+#define CTI_EXP_MAX 87.3f
 
-/* 2^x for x <= 0 (a rounding above is fine), error below 2 units in the last place; 0 from -127 down. A NaN as arithmetic makes it
+/* 2^x for x <= 0 (a rounding above is fine), error below 3 units in the last place (op.exp); 0 from -127 down. A NaN as arithmetic makes it
  * stays NaN. Of `many` <= 4 vectors, a constant at every call. */
 CTI_INLINE void v_exp2_negs(const int many, vf *x)
 {
@@ -322,20 +324,20 @@ CTI_INLINE vf v_exp2_neg(vf x)
     return x;
 }
 
-/* exp(x) for |x| <= 87.3, nearest of the bounds beyond it; error below 2 units in the last place, 2.3 without fused operations. A NaN as
+/* exp(x) for |x| <= CTI_EXP_MAX, nearest of the bounds beyond it; error below 3 units in the last place (op.exp). A NaN as
  * arithmetic makes it stays NaN. x = n ln 2 + r, with ln 2 in two parts, the first of which has so few bits that n times it is exact. */
 CTI_INLINE vf v_exp(vf x)
 {
-    const vf c = v_min(v_set1(87.3f), v_max(v_set1(-87.3f), x));
+    const vf c = v_min(v_set1(CTI_EXP_MAX), v_max(v_set1(-CTI_EXP_MAX), x));
     const vf t = v_fma(c, v_set1(CTI_LOG2E), v_set1(CTI_MAGIC)), n = t - v_set1(CTI_MAGIC);
     vf r = v_fma(n, v_set1(2.12194440e-4f), v_fma(n, v_set1(-0.693359375f), c));
     v_pow2s(true, 1, &r, &t);
     return r;
 }
-/* exp(x) for x <= 0 (a rounding above is fine); 0 below -87.3, so that what is masked by -inf is left out. */
+/* exp(x) for x <= 0 (a rounding above is fine); 0 below -CTI_EXP_MAX, so that what is masked by -inf is left out. */
 CTI_INLINE vf v_exp_neg(vf x)
 {
-    return (vf)((vi)v_exp(x) & ~(vi)(x < v_set1(-87.3f)));
+    return (vf)((vi)v_exp(x) & ~(vi)(x < v_set1(-CTI_EXP_MAX)));
 }
 
 /* n <= CTI_VL elements; lanes past n hold `rest`. */
