@@ -6,7 +6,8 @@
  * One row a kernel. Products: the FMA peak (bf16: the dot product's, where the level has one); what is fused to them is not counted.
  * Attention and cross-entropy: the time of their multiply-adds and that of their exponentials added, since both need the same units;
  * a pair of query and key that the mask hides counts for neither. All else: each operand once at the rate of a copy (at that of
- * reading where next to nothing is written, at that of rows in random order where rows are looked up), with operands of 128 MiB and more together, which most caches do not hold.
+ * reading where next to nothing is written, at that of rows in random order where rows are looked up), with operands of 128 MiB and
+ * more together, which most caches do not hold.
  * Threads: OMP_NUM_THREADS; level: CTITAN_CPU_ISA. */
 #include <stdio.h>
 #include <string.h>
@@ -202,7 +203,7 @@ static void fused_rotations(bench *b, int64_t t, int64_t heads, int64_t h)
     }
 }
 
-/* As many tokens as the table has rows, in random order, so that rows come from memory. */
+/* As many tokens as the table has rows, in random order, so that rows, of a KiB, come from memory. */
 static void embeddings(bench *b, int64_t t, int64_t d)
 {
     job e = {.name = "embedding", .op = CT_OP_embedding, .n_ids = t, .is_gather = true};
@@ -288,7 +289,7 @@ int main(int argc, char **argv)
     norms(&b, 65536 * wide, 256);
     rotations(&b, 65536 * wide, 16, 16);
     fused_rotations(&b, 32768 * wide, 16, 16);
-    embeddings(&b, 131072 * wide, 256);
+    embeddings(&b, 131072, 256 * wide);
     optimizer(&b, 8 << 20);
     bench_close(&b);
     return 0;

@@ -8,7 +8,8 @@
  *   cpu.h, cpu_backend.c    the device (the host's cores), its memory, the choice of the instruction set
  *   support.h               one row per op
  *   isa/                    the kernels, compiled once per instruction-set level: baseline, and on x86-64 also AVX2 + FMA ("v3"),
- *                           AVX-512 ("v4"), with dot products of bf16 ("v4bf16"), with AMX's tiles of bf16 ("v4amx")
+ *                           AVX-512 ("v4"), with dot products of bf16 ("v4bf16"), with AMX's tiles of bf16 ("v4amx"); for tests
+ *                           also "model", 16 lanes, dot products and tiles in plain C
  *   isa/cpu_vector.h        vectors from and to memory of f32 or bf16, past the caches
  *   isa/cpu_simd.h          vectors of f32         isa/cpu_gemm.h       the shared matrix product
  *   isa/cpu_dot_bf16.h      dot products of bf16   isa/cpu_amx.h        tiles of bf16

@@ -20,14 +20,15 @@ set(CTI_CPU_FLAGS_v4 -march=x86-64-v4 -mprefer-vector-width=512)
 set(CTI_CPU_FLAGS_v4bf16 ${CTI_CPU_FLAGS_v4} -mavx512bf16)
 set(CTI_CPU_FLAGS_v4amx ${CTI_CPU_FLAGS_v4bf16} -mamx-tile -mamx-bf16)
 set(CTI_CPU_FLAGS_model -O2) # its vectors are many instructions: with more optimisation it takes a compiler minutes
+set(CTI_CPU_DEFINITIONS_v4amx CTI_CPU_WANTS_AMX)
+set(CTI_CPU_DEFINITIONS_model CTI_CPU_WIDE_MODEL CTI_CPU_BF16_MODEL CTI_CPU_AMX_MODEL)
 target_compile_definitions(${target} PRIVATE ${CTI_CPU_DEFINITIONS})
 # The level `model` is the tests': AVX-512's lanes, dot products and tiles in plain C, for machines that lack them.
 foreach(level ${CTI_CPU_LEVELS} model)
   add_library(ct_backend_cpu_${level} OBJECT ${CTI_CPU_KERNELS})
   target_link_libraries(ct_backend_cpu_${level} PRIVATE ct_flags)
   target_compile_definitions(ct_backend_cpu_${level} PRIVATE CTI_CPU_ISA=${level} ${CTI_CPU_DEFINITIONS}
-    $<$<STREQUAL:${level},v4amx>:CTI_CPU_WANTS_AMX>
-    $<$<STREQUAL:${level},model>:CTI_CPU_WIDE_MODEL> $<$<STREQUAL:${level},model>:CTI_CPU_BF16_MODEL> $<$<STREQUAL:${level},model>:CTI_CPU_AMX_MODEL>)
+    ${CTI_CPU_DEFINITIONS_${level}})
   # Kernels are optimised in debug builds too: nothing else of them is usable.
   target_compile_options(ct_backend_cpu_${level} PRIVATE -O3 ${CTI_CPU_FLAGS_${level}} -Wno-psabi
     ${CTI_CPU_INTRINSICS} "SHELL:-include ${CMAKE_SOURCE_DIR}/src/base/banned.h")
